@@ -20,7 +20,7 @@ import dpframe as dp
 from dpframe.api.query import parts
 from dpframe.core.budget import Budget
 from dpframe.infer import Place, Queries, merge
-from dpframe.planning import Planning, Prepared, errors_of
+from dpframe.planning import RULES, Draft, Planning, Prepared, errors_of
 
 SPENDS: dict[str, Budget] = {
     "epsilon 1": dp.PureDP(1),
@@ -79,8 +79,9 @@ def gains(asked: Sequence[Any], spend: Budget) -> list[float]:
     """How many times less the error of each query is."""
     blocks, places = merge(Queries(tuple(parts(query)[0] for query in asked)))
     planning = Planning(spend, None, "least error", None)
-    before = variances(planning.measured(blocks), places)
-    after = variances(*planning.related(blocks, places))
+    before = variances(planning.answer(Draft.first(blocks), RULES[2:]).prepared, places)
+    answer = planning.answer(Draft.first(blocks, places))
+    after = variances(answer.prepared, answer.draft.places)
     return [math.sqrt(b / a) for b, a in zip(before, after, strict=True)]
 
 

@@ -22,7 +22,7 @@ import dpframe as dp
 from dpframe.api.payer import Spend
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.mechanisms.noise import noise as draw_noise
-from dpframe.pipeline import FOR_DROPPED
+from dpframe.runner import FOR_DROPPED
 
 SETS, RUNS, EPSILON = 30, 20, 1
 LIMITS = np.unique(np.geomspace(1, 10**5, 200).astype(int))

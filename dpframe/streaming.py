@@ -19,6 +19,7 @@ from typing import Final
 
 from dpframe import pipeline
 from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.draw import Draw, Places
 from dpframe.aggregates.nightly import NightlySums
 from dpframe.choose import Split
 from dpframe.core.budget import Budget
@@ -28,15 +29,14 @@ from dpframe.errors import EngineError, UnsupportedOperation
 from dpframe.frames.definition import definition
 from dpframe.frames.nights import before_first_limits
 from dpframe.frames.schedule import Schedule
-from dpframe.kernel.plan import Nights
+from dpframe.kernel.plan import tables_of
 from dpframe.lower import Execution, PlanTables, mark_used
-from dpframe.mechanisms.noise import noise
 from dpframe.parse.parts import of_first_periods
 from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.types_read import TypesRead, types_read
 from dpframe.planning import Prepared
-from dpframe.release import Draw, Drawn, Places, RunningResults
-from dpframe.release.numbers import night_numbers
+from dpframe.release import Drawn, RunningResults
+from dpframe.release.draws import draw_period
 from dpframe.rows.failures import FAILURES
 
 __all__ = [
@@ -139,8 +139,7 @@ def rehearse(
 def draw(
     prepared: Prepared, schedule: Schedule, execution: Execution, first: int, last: int
 ) -> Drawn:
-    """The rows of some periods, from one read of the data; their noise is drawn here, and nowhere
-    else.
+    """The noisy rows of some periods, from one read of the data.
 
     Raises
     ------
@@ -185,11 +184,9 @@ def _drawn(
         for period in range(first, last + 1):
             vectors = []
             for node in map(places.node, draws):
-                assert isinstance(node.what, Nights)
-                table = tables[due.tables[node.what.table]]
-                noisy = night_numbers(node.what, table.dense(1).reshape(-1, last + 1), period)
-                noisy = noisy + noise(node.law, noisy.size).reshape(noisy.shape)
-                vectors.append(tuple(noisy.reshape(-1).tolist()))
+                (place,) = tables_of(node.what)
+                table = tables[due.tables[place]].dense(1).reshape(-1, last + 1)
+                vectors.append(tuple(draw_period(node, table, period).reshape(-1).tolist()))
             periods.append(tuple(vectors))
         return Drawn(first, tuple(periods))
     except EngineError as error:

@@ -122,6 +122,21 @@ def mechanisms_known(trees: Mapping[Path, ast.Module]) -> dict[str, set[str]]:
     return {path: names for path, names in found.items() if names}
 
 
+def charges(trees: Mapping[Path, ast.Module]) -> list[tuple[str, str]]:
+    """The functions outside of ledgers that name `charge` of something."""
+    return sorted(
+        {
+            (path.relative_to(PACKAGE).as_posix(), function.name)
+            for path, tree in trees.items()
+            if path.parent.name != "ledger"
+            for function in ast.walk(tree)
+            if isinstance(function, ast.FunctionDef)
+            for node in ast.walk(function)
+            if isinstance(node, ast.Attribute) and node.attr == "charge"
+        }
+    )
+
+
 def _has_name(node: ast.ClassDef) -> bool:
     """Whether plans can name a mechanism: it is not what several have in common."""
     return any(

@@ -14,7 +14,7 @@ import pytest
 from polars.io.plugins import register_io_source
 
 import dpframe as dp
-from dpframe import pipeline
+from dpframe import pipeline, runner
 from dpframe.lower import Execution
 
 
@@ -359,7 +359,7 @@ def test_what_fails_after_the_charge_hides_exact_tables(
     private = session.protect(pl.DataFrame({"x": [2**62] * 9}), dp.Rows())
     query = LATE[name](private)
     assert query.collect(epsilon=10**6).height == 1
-    monkeypatch.setattr(pipeline, "assemble", broken)
+    monkeypatch.setattr(runner, "assemble", broken)
     with pytest.raises(dp.DPFrameError) as caught:
         query.collect(epsilon=10**6)
     assert exact_values_in(caught.value) == []

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 import polars as pl
 
-from dpframe import pipeline
+from dpframe import pipeline, runner
 from dpframe.aggregates.aggregate import OutputSpec, Query
 from dpframe.api.approval import planned, require_approved
 from dpframe.api.release import (
@@ -52,6 +52,7 @@ from dpframe.release import Intervals, Keep
 from dpframe.report import Plan
 from dpframe.report.notebook import session_html
 from dpframe.report.plots import plot_budget
+from dpframe.runner import Results
 from dpframe.sealed import all_sealed
 from dpframe.streaming import plan_stream
 
@@ -216,7 +217,7 @@ class Payer:
             approval = self._approved(prepared.plan)
             unit = prepared.query.relation.facts.unit
             plan = prepared.plan
-            book.contents.prepare()
+            book.contents.prepare_rows()
             with suppress(StreamIsOpen):  # by another process, just now
                 number = self.ledger.charge(
                     plan.cost, plan.fingerprint, unit.kind, approval, stream=opening
@@ -254,10 +255,10 @@ class Payer:
         blocks = [place.block for place in prepared.places]
         data = [sources[blocks.index(block)] for block in range(len(tokens))]
 
-        def run(keep: Keep | None) -> pipeline.Results:
+        def run(keep: Keep | None) -> Results:
             executions = open_together(data, tokens, engine)
             needed = self._approved(prepared.plan)
-            return pipeline.run_several(prepared, executions, self.ledger, interval, needed, keep)
+            return runner.run(prepared, executions, self.ledger, interval, needed, keep)
 
         def prepare_before() -> pipeline.PreparedTogether:
             with as_the_edition_before():
@@ -397,8 +398,9 @@ class ProtectedRows:
 
     def ask(self, groups: Groups | None, specs: Iterable[OutputSpec]) -> Query:
         """A query of some outputs, by group if there are groups; nothing runs."""
-        execution = self.source.blueprint(self.relation.token)
-        return pipeline.ask(self.relation, groups, specs, execution)
+        where = self.source.blueprint(self.relation.token)
+        check = None if where is None else where.require_runs
+        return pipeline.ask(self.relation, groups, specs, check)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("protected rows cannot be pickled or copied out of their session")

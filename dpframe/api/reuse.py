@@ -36,12 +36,12 @@ from dpframe.ledger.kept import (
     same_key,
 )
 from dpframe.ledger.ledger import Beginning, Keeping
-from dpframe.pipeline import Results
 from dpframe.plan.document import earlier_fingerprint, job_digest
 from dpframe.plan.types_read import digest_of_types, types_read
 from dpframe.release import Intervals, Keep
 from dpframe.release.results import Doubts
 from dpframe.report import Plan
+from dpframe.runner import Results
 
 
 def releases_frame(keeping: Keeping) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from dpframe import pipeline
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.grouping_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.margins import CellSums, Margin
+from dpframe.aggregates.margins import Margin, RootSums
 from dpframe.aggregates.measurement import (
     Additive,
     CellCounts,
@@ -46,12 +46,11 @@ from dpframe.audit.neighbours import Neighbours, at_once, worst_neighbours
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.per_individual import rounds_of
-from dpframe.planning import Exact, ExactTables
 from dpframe.progress import progress
-from dpframe.release import CandidateScores
+from dpframe.release.draws import CandidateScores
 from dpframe.report import Plan
 from dpframe.report.plots import plot_audit
-from dpframe.simulate.runs import NoisyParts, draw_parts
+from dpframe.simulate.runs import Exact, ExactTables, NoisyParts, draw_parts
 
 # What a plan releases on two frames, run after run.
 
@@ -112,9 +111,7 @@ def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
             slow = isinstance(part, QuantilesAtOnce)
             each = _MOST_ENTRIES // _TUPLES if slow else 1 if part.weighted else part.candidates
             entries += size * each
-        elif isinstance(part, Margin):
-            entries += size * part.cells
-        elif isinstance(part, CellSums):
+        elif isinstance(part, RootSums) or (isinstance(part, Margin) and not part.is_by_sets):
             entries += size * part.numbers
         elif isinstance(part, JointSums):
             entries += size * len(part.widths)
@@ -151,7 +148,7 @@ def _places(prepared: pipeline.Prepared, pair: Neighbours) -> Iterator[Place]:
             for group in differing_groups(part, query, one, other)[:_MOST_PLACES]:
                 for number in range(len(part.widths)):
                     yield key, group, number
-        elif isinstance(part, (Additive, CellSums, Margin, Responses)):
+        elif isinstance(part, (Additive, Margin, RootSums, Responses)):
             a, b = entries_of(part, one), entries_of(part, other)
             moved = sorted({place for place, _ in a.items() ^ b.items()})
             for group, cell in moved[:_MOST_PLACES]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpframe import pipeline
 from dpframe.aggregates.aggregate import MeasurementKey, Noisy, Query
 from dpframe.aggregates.cells import PointCells
+from dpframe.aggregates.draw import Draw
 from dpframe.aggregates.keys import WeighedKeys
 from dpframe.aggregates.margins import JointMargins
 from dpframe.aggregates.measurement import (
@@ -34,10 +35,8 @@ from dpframe.mechanisms import (
     RecursiveExponential,
     VectorMechanism,
 )
-from dpframe.planning import ExactTables
-from dpframe.release import Draw
 from dpframe.release.numbers import PointRuns, is_identity
-from dpframe.simulate.runs import NoisyParts
+from dpframe.simulate.runs import ExactTables, NoisyParts
 
 # How much of its declared sensitivity a pair of neighbours moves each part of a plan.
 

@@ -33,8 +33,8 @@ from dpframe.core.tree import Call, Tree
 from dpframe.frames.relation import Relation
 from dpframe.frames.row_steps import Filter
 from dpframe.lower import Execution, found_keys
-from dpframe.planning import Exact, ExactTables
 from dpframe.rows.logic import And
+from dpframe.simulate.runs import Exact, ExactTables
 
 # The conditions that rows have to meet before a query counts them, one by one.
 

@@ -10,7 +10,7 @@ from typing import Any
 from dpframe.audit import Audit
 from dpframe.cli.job import read_job
 from dpframe.cli.output import BadInput
-from dpframe.cli.pins import add_pins, given_parameters, pinned
+from dpframe.cli.pins import JOB, JSON, PINS, add_command, option, pin, read_parameters
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.failures import FAILURES
 
@@ -19,41 +19,33 @@ _PLOTS = (".html", ".json", ".png", ".svg")
 
 def add_commands(commands: Any) -> None:
     """Add the command."""
-    added = commands.add_parser(
+    add_command(
+        commands,
+        _audit,
         "audit",
-        help="try to refute a job's plan on worst-case data that is made for it",
-        description="Make two frames that differ in one individual and whose exact results differ "
+        "try to refute a job's plan on worst-case data that is made for it",
+        "Make two frames that differ in one individual and whose exact results differ "
         "as much as a search can find. Run the job's plan many times on both, and show the "
         "largest epsilon that these runs prove next to the epsilon that the plan claims. Nothing "
         "is charged or created, and no data is read. Exit code 1 if the claim is refuted.",
+        JOB,
+        option(
+            "--runs", "N", "number of runs on each frame (default: 10000)", type=int, default=10_000
+        ),
+        option(
+            "--confidence", "C", "confidence of the lower bound (default: 0.95)", default="0.95"
+        ),
+        option("--plot", "FILE", f"write a chart to this file: {', '.join(_PLOTS)}", type=Path),
+        *PINS,
+        JSON,
     )
-    added.add_argument("job", type=Path, metavar="JOB", help="a job: a .py or .toml file")
-    added.add_argument(
-        "--runs",
-        type=int,
-        default=10_000,
-        metavar="N",
-        help="number of runs on each frame (default: 10000)",
-    )
-    added.add_argument(
-        "--confidence",
-        default="0.95",
-        metavar="C",
-        help="confidence of the lower bound (default: 0.95)",
-    )
-    added.add_argument(
-        "--plot", type=Path, metavar="FILE", help=f"write a chart to this file: {', '.join(_PLOTS)}"
-    )
-    add_pins(added)
-    added.add_argument("--json", action="store_true", help="print JSON")
-    added.set_defaults(run=_audit)
 
 
 def _audit(parsed: argparse.Namespace) -> int:
     if parsed.plot is not None:
         _require_place(parsed.plot)
-    with pinned(parsed):
-        job = read_job(parsed.job, given_parameters(parsed))
+    with pin(parsed):
+        job = read_job(parsed.job, read_parameters(parsed))
         found = job.audit(parsed.runs, parsed.confidence)
         left = job.left()
     if parsed.plot is not None:

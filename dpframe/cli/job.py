@@ -175,37 +175,22 @@ _TYPES = (
 
 
 def in_sql(text: str, make: Callable[[], T]) -> T:
-    """Build a value from an SQL expression; refusals quote the expression as written.
-
-    Raises
-    ------
-    DPFrameError
-        What is refused.
-    """
+    """Build a value from an SQL expression; refusals quote the expression as written."""
     try:
         return make()
     except DPFrameError as error:
-        error.what, error.where = _in_words(error.what), text
-        error.remedy = None if error.remedy is None else _remedy(error.remedy)
+        what, remedy = error.what, error.remedy
+        for name, said in _NAMES:  # functions and types as SQL calls them
+            what = what.replace(name, said)
+        what = _PART.sub(lambda part: f"EXTRACT({part[1].upper()} ...)", what)
+        for pattern, said in _TYPES:
+            what = pattern.sub(said, what)
+        what = _PREFIX.sub("", what).replace("private expression", "private SQL expression")
+        if remedy is not None:
+            other = f"write it with {_KNOWN}" if _POLARS.search(remedy) else remedy
+            remedy = next((said for sign, said in _REMEDIES if sign in remedy), other)
+        error.what, error.where, error.remedy = what, text, remedy
         raise error from None
-
-
-def _in_words(what: str) -> str:
-    """What was refused, with functions and types as SQL calls them."""
-    for name, said in _NAMES:
-        what = what.replace(name, said)
-    what = _PART.sub(lambda found: f"EXTRACT({found[1].upper()} ...)", what)
-    for pattern, said in _TYPES:
-        what = pattern.sub(said, what)
-    what = _PREFIX.sub("", what)
-    return what.replace("private expression", "private SQL expression")
-
-
-def _remedy(remedy: str) -> str:
-    found = next((said for sign, said in _REMEDIES if sign in remedy), None)
-    if found is None and _POLARS.search(remedy):
-        return f"write it with {_KNOWN}"
-    return found or remedy
 
 
 _TABLES = {"output", "session", "source", "parameters", "query", "spend"}
@@ -229,14 +214,8 @@ _GIVEN_AS_OF = {"column", "columns"}
 
 
 def read_toml(path: Path, parameters: Parameters) -> dict[str, Any]:
-    """The session, query, spend and output of a job, which declares parameters.
-
-    Raises
-    ------
-    BadInput
-        When it is not a valid job.
-    DPFrameError
-        What the session or the query refuses.
+    """The session, query, spend and output of a job, which declares parameters. Raises `BadInput`
+    when it is not a valid job, and what the session or the query refuses.
     """
     try:
         fields = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -249,7 +228,10 @@ def read_toml(path: Path, parameters: Parameters) -> dict[str, Any]:
         _only(fields, _TABLES, "the job")
         given = _parameters(fields, parameters)
         spend, output = _table(fields, "spend"), _path(fields, "output", path.parent)
-        session = _session(_table(fields, "session"), path.parent)
+        stated = _table(fields, "session")
+        _only(stated, _SESSION, "[session]")
+        stated = stated | {"ledger": _path(stated, "ledger", path.parent)}
+        session = _call("[session]", Session, **stated)
         frame = _source(session, _table(fields, "source"), path.parent)
         query = _Reader(given).queries(frame, fields)
     except _WrongError as error:
@@ -264,11 +246,6 @@ class _WrongError(Exception):
         super().__init__(what, remedy)
 
 
-def _session(given: dict[str, Any], folder: Path) -> Session:
-    _only(given, _SESSION, "[session]")
-    return _called("[session]", Session, **given | {"ledger": _path(given, "ledger", folder)})
-
-
 def _source(session: Session, given: dict[str, Any], folder: Path) -> PrivateFrame:
     _only(given, {"path", "unit", "name", "bounds", "categories", "engine", "schema"}, "[source]")
     for name in ("path", "unit"):
@@ -281,7 +258,7 @@ def _source(session: Session, given: dict[str, Any], folder: Path) -> PrivateFra
             raise _WrongError(f"{name} in [source] is not a table", remedy)
     others = {name: found for name, found in given.items() if name not in ("path", "unit")}
     where, unit = _path(given, "path", folder), _unit(given["unit"])
-    return _called("[source]", session.protect, where, unit=unit, **others)
+    return _call("[source]", session.protect, where, unit=unit, **others)
 
 
 def _unit(given: object) -> Unit:
@@ -290,10 +267,10 @@ def _unit(given: object) -> Unit:
     if isinstance(given, dict) and "identifier" in given:
         _only(given, {"identifier", "window", "time"}, "unit")
         named = {name: found for name, found in given.items() if name != "identifier"}
-        return _called("unit", Identifier, given["identifier"], **named)
+        return _call("unit", Identifier, given["identifier"], **named)
     if isinstance(given, dict):
         _only(given, {"adjacency", "contributions"}, "unit")
-        return _called("unit", Rows, **given)
+        return _call("unit", Rows, **given)
     raise _WrongError(
         f"unit in [source] is neither the name of a column nor a table: {given!r}",
         'write unit = "user_id", or unit = {contributions = 1} where each row is one person',
@@ -315,7 +292,7 @@ def _path(given: Mapping[str, Any], name: str, folder: Path) -> str | None:
     return text
 
 
-def _called(where: str, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
+def _call(where: str, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
     """What a function makes of values that may be of any type."""
     if (refusal := misfit(function, arguments, options)) is not None:
         raise _WrongError(f"{where}: {refusal.what}", refusal.remedy)
@@ -392,7 +369,7 @@ class _Reader:
             if step in given:
                 options = _table(given, step)
                 _only(options, known, f"[query] {step}")
-                frame = _called(step, getattr(frame, step), **options)
+                frame = _call(step, getattr(frame, step), **options)
         for made in asked.values():
             if "of" in made:  # so that refusals quote it as written
                 tried = partial(frame.with_columns, **{_TRIED: self._sql(made["of"])})
@@ -403,9 +380,14 @@ class _Reader:
             if "keys" in given:
                 remedy = "name the columns of the keys: group_by = [...]"
                 raise _WrongError("[query] has keys, and no group_by", remedy)
-            return _called("[query]", frame.agg, *outputs)
-        grouped = _called("[query] keys", frame.group_by, *_by(given), keys=self._keys(given))
-        return _called("[query]", grouped.agg, *outputs)
+            return _call("[query]", frame.agg, *outputs)
+        keys = given.get("keys")
+        if isinstance(keys, dict):
+            keys = {name: self._listed(values) for name, values in keys.items()}
+        else:
+            keys = self._listed(keys)
+        grouped = _call("[query] keys", frame.group_by, *_by(given), keys=keys)
+        return _call("[query]", grouped.agg, *outputs)
 
     def _groups(self, frame: PrivateFrame, given: dict[str, Any]) -> Any:
         """Which groups there are, and nothing else of them."""
@@ -416,8 +398,8 @@ class _Reader:
             )
         options = _table(given, "dp_groups")
         _only(options, {"rounds"}, "[query] dp_groups")
-        grouped = _called("[query]", frame.group_by, *_by(given))
-        return _called("[query] dp_groups", grouped.dp_groups, **options)
+        grouped = _call("[query]", frame.group_by, *_by(given))
+        return _call("[query] dp_groups", grouped.dp_groups, **options)
 
     def _output(self, name: str, given: object) -> Any:
         if not isinstance(given, dict) or given.get("aggregate") not in list(dp.BY_NAME):
@@ -439,16 +421,10 @@ class _Reader:
             options |= {next(iter(signature(made).parameters)): self._sql(given["of"])}
         elif given["aggregate"] not in ("count", "argmax"):
             raise _WrongError(f"{where} has no `of`", 'name the column: of = "income"')
-        return _called(where, made, **options).alias(name)
-
-    def _keys(self, given: Mapping[str, Any]) -> Any:
-        """The keys, where a parameter that is a list may stand for values."""
-        keys = given.get("keys")
-        if isinstance(keys, dict):
-            return {name: self._listed(values) for name, values in keys.items()}
-        return self._listed(keys)
+        return _call(where, made, **options).alias(name)
 
     def _listed(self, values: Any) -> Any:
+        """Keys, where a parameter that is a list may stand for values."""
         if not isinstance(values, str) or not values.startswith(":"):
             return values
         found = self._parameters.get(values[1:])
@@ -583,14 +559,8 @@ def read_job(
     path: Path, given: Mapping[str, str] = MappingProxyType({}), *, ranged: bool = False
 ) -> Job:
     """The job in a file, with values of its parameters as text; or with ranges of them, and one
-    value of each.
-
-    Raises
-    ------
-    BadInput
-        When it is no job, or fails before it has a query.
-    DPFrameError
-        What the job itself raises, such as a ledger that does not verify.
+    value of each. Raises `BadInput` when it is no job, or fails before it has a query, and what the
+    job itself raises, such as a ledger that does not verify.
     """
     if not is_job(require_file(path)):
         raise not_a_job(

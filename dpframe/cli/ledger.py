@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import date
 from functools import partial
@@ -15,7 +15,8 @@ from typing import Any
 from dpframe.api.files import Content, NotKept, destination, require_result, write
 from dpframe.api.reuse import content_of, standing, words
 from dpframe.charge import budget_of, counted_in, resolve_composition
-from dpframe.cli.output import Announced, BadInput, print_help, say
+from dpframe.cli.output import Announced, BadInput, print_help, print_record, say
+from dpframe.cli.pins import JSON, PLACE, Option, add_command, day, option, switch
 from dpframe.core.budget import Budget, amount
 from dpframe.core.exact import as_given
 from dpframe.core.units import Identifier, Rows
@@ -25,16 +26,15 @@ from dpframe.ledger import budgets, owners, report
 from dpframe.ledger.account import Account
 from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.approvals import ApprovalKey
-from dpframe.ledger.chain import Chain, require_here
+from dpframe.ledger.chain import require_here
 from dpframe.ledger.kept import Attempt
+from dpframe.ledger.ledger import Keeping
 from dpframe.ledger.owners import prune, redraw, renewals, to_redraw
 from dpframe.ledger.place import DEFAULT_NAME, store_at
 from dpframe.ledger.record import KEY_VARIABLE, Head, Seal
 from dpframe.ledger.report import amounts, metrics, stream_words
 from dpframe.ledger.store import Store
-from dpframe.ledger.stored import StoredKeeping
 from dpframe.ledger.streaming import close_stream
-from dpframe.ledger.streams import OpenedStream
 
 # ``dpframe ledger releases | restore | prune``: results that a ledger keeps.
 
@@ -44,93 +44,24 @@ _SHORTEST = 8
 """Characters of a fingerprint that name one."""
 
 
-def _add_release_commands(acts: Any) -> None:
-    """Add the commands to those of ``dpframe ledger``."""
-    listed = _add_release_command(
-        acts, "releases", "list results that are kept, under way or lost", ""
-    )
-    listed.set_defaults(run=_releases)
-    restored = _add_release_command(
-        acts,
-        "restore",
-        "write a kept result to a file",
-        " This costs nothing, because it is post-processing. A result that was changed or lost is "
-        "refused, and nothing is written. Each of several queries gets its own file.",
-    )
-    restored.add_argument(
-        "fingerprint",
-        metavar="FINGERPRINT",
-        help="fingerprint of the plan, or its first characters",
-    )
-    restored.add_argument(
-        "--output", type=Path, required=True, metavar="FILE", help="file to write: .parquet or .csv"
-    )
-    restored.add_argument(
-        "--number", type=int, metavar="N", help="number of the charge (default: the newest)"
-    )
-    restored.set_defaults(run=_restore)
-    pruned = _add_release_command(
-        acts,
-        "prune",
-        "delete old results, on record",
-        " Their cost stays charged. A later request for a pruned result is refused with a note, "
-        "and is charged again only with --again.",
-    )
-    pruned.add_argument(
-        "--before",
-        type=_day,
-        required=True,
-        metavar="DATE",
-        help="delete results of charges before this day (UTC)",
-    )
-    pruned.add_argument(
-        "--keep-last",
-        type=int,
-        default=0,
-        metavar="N",
-        help="always keep the newest N results of each budget",
-    )
-    pruned.add_argument("--by", required=True, metavar="WHO", help="who deletes them")
-    pruned.set_defaults(run=_prune)
-
-
-def _day(text: str) -> date:
-    return date.fromisoformat(text)
-
-
-def _add_release_command(acts: Any, name: str, words: str, more: str) -> Any:
-    added = acts.add_parser(name, help=words, description=f"{words.capitalize()}.{more}")
-    added.add_argument(
-        "--ledger", required=True, metavar="WHERE", help="path, or sqlite:/// or postgresql:// URL"
-    )
-    added.add_argument("--name", metavar="NAME", help="budget name (default: all budgets)")
-    added.add_argument("--json", action="store_true", help="print JSON")
-    added.set_defaults(act=name, announced={})
-    return added
-
-
-def _attempts_in(store: Store, name: str | None) -> list[tuple[StoredKeeping, str, Attempt]]:
+def _attempts_in(store: Store, name: str | None) -> list[tuple[Keeping, str, Attempt]]:
     """What was begun in a budget, or in all, in the order of charges."""
     chain = store.read(whole=True)
     names = list(chain.accounts) if name is None else [chain.account(name).name]
     result = [
-        (StoredKeeping(store, budget), budget, attempt)
+        (Keeping(store, budget), budget, attempt)
         for budget in names
         for attempt in chain.results.of(budget).by_number.values()
     ]
     return sorted(result, key=lambda one: one[2].number)
 
 
-def _streams(chain: Chain, name: str | None) -> list[tuple[str, OpenedStream]]:
-    """The streams of a budget, or of all, which have results of their own."""
-    names = chain.accounts if name is None else [name]
-    return [(budget, stream) for budget in names for stream in chain.streams.of(budget)]
-
-
 def _releases(parsed: Parsed) -> int:
     store = store_at(parsed.ledger, create=False)
     found = _attempts_in(store, parsed.name)
-    streams = _streams(store.read(), parsed.name)
+    chain = store.read()  # streams have results of their own
+    names = chain.accounts if parsed.name is None else [parsed.name]
+    streams = [(budget, stream) for budget in names for stream in chain.streams.of(budget)]
     rows = [
         {
             "number": attempt.number,
@@ -143,8 +74,7 @@ def _releases(parsed: Parsed) -> int:
         for keeping, budget, attempt in found
     ]
     if parsed.json:
-        print(json.dumps(rows, indent=2))
-        return 0
+        return print_record(rows)
     if not rows and not streams:
         say("nothing is kept; sessions with keep_releases=True and runs with --run-id keep results")
     for row in rows:
@@ -173,8 +103,7 @@ def _prune(parsed: Parsed) -> int:
             for one in found
             for a in one.attempts
         ]
-        print(json.dumps(rows, indent=2))
-        return 0
+        return print_record(rows)
     if not found:
         say("nothing is kept that is so old")
     for one in found:
@@ -194,7 +123,7 @@ def _restore(parsed: Parsed) -> int:
                 "run the job again with --again, which is charged",
             ),
         ) from None
-    paths = _written(content, parsed.output)
+    paths = _write_results(content, parsed.output)
     shown = [str(path) for path in paths]
     if parsed.json:
         record = {
@@ -204,8 +133,7 @@ def _restore(parsed: Parsed) -> int:
             "released": content.released.isoformat(),
             "output": shown if content.plan.queries else shown[0],
         }
-        print(json.dumps(record, indent=2))
-        return 0
+        return print_record(record)
     say(
         f"restored to {' and '.join(shown)}: released {content.released:%Y-%m-%d %H:%M:%S} UTC, "
         f"cost {attempt.cost.words()}, paid once; plan {content.plan.fingerprint}"
@@ -213,7 +141,7 @@ def _restore(parsed: Parsed) -> int:
     return 0
 
 
-def _attempt_of_plan(parsed: Parsed) -> tuple[StoredKeeping, Attempt]:
+def _attempt_of_plan(parsed: Parsed) -> tuple[Keeping, Attempt]:
     """The newest kept result of the plan."""
     given = parsed.fingerprint.lower()
     kept = [
@@ -241,7 +169,7 @@ def _attempt_of_plan(parsed: Parsed) -> tuple[StoredKeeping, Attempt]:
     return found[-1]
 
 
-def _written(content: Content, path: Path) -> list[Path]:
+def _write_results(content: Content, path: Path) -> list[Path]:
     count = len(content.frames)
     numbers = range(1, count + 1)
     paths = [path]
@@ -263,76 +191,6 @@ NEW_KEY_VARIABLE = "DPFRAME_LEDGER_NEW_KEY"
 """The environment variable with the key that is to take the place of the other."""
 
 
-def _add_owner_commands(acts: Any) -> None:
-    """Add the commands to those of ``dpframe ledger``."""
-    adopted = _add_owner_command(
-        acts,
-        "adopt",
-        "accept a ledger whose head file is lost, on record",
-        _adopt,
-        " Make sure that it is the ledger with every release and not a copy: charges to another "
-        "copy are not in it. Streams use the files in their folder, and draw nothing new until "
-        "`dpframe ledger redraw`.",
-    )
-    adopted.add_argument("--reason", required=True, metavar="WHY", help="reason, for the record")
-    _add_redraw(acts)
-    moved = _add_owner_command(
-        acts,
-        "move",
-        "move a ledger to another file or database, and close this one",
-        _move,
-        " All records move too. If it is interrupted, repeat the command to continue.",
-    )
-    moved.add_argument(
-        "--to", required=True, metavar="WHERE", help="empty destination: path or database URL"
-    )
-    _add_owner_command(
-        acts,
-        "rekey",
-        "change the key of a ledger",
-        _rekey,
-        f" Set {KEY_VARIABLE} to the present key, if there is one, and {NEW_KEY_VARIABLE} to the "
-        f"new one. Afterwards set {KEY_VARIABLE} to the new key.",
-    )
-
-
-def _add_redraw(acts: Any) -> None:
-    redrawn = _add_owner_command(
-        acts,
-        "redraw",
-        "pay once more for a stream of an adopted ledger, so that it can release again",
-        _redraw,
-        " Draws missing from this copy may be repeated, so the stream's full cost is charged "
-        "again.",
-    )
-    redrawn.add_argument(
-        "--name",
-        metavar="NAME",
-        help=f"budget name (default: {DEFAULT_NAME})",
-        default=DEFAULT_NAME,
-    )
-    redrawn.add_argument("--stream", required=True, metavar="STREAM", help="name of the stream")
-    redrawn.add_argument("--reason", required=True, metavar="WHY", help="reason, for the record")
-    redrawn.add_argument(
-        "--charge-again",
-        action="store_true",
-        help="charge the full cost of the stream once more (default: only show how much that is)",
-    )
-
-
-def _add_owner_command(
-    acts: Any, name: str, words: str, run: Callable[[Parsed], int], more: str
-) -> Any:
-    added = acts.add_parser(name, help=words, description=f"{words.capitalize()}.{more}")
-    added.add_argument(
-        "--ledger", required=True, metavar="WHERE", help="path, or sqlite:/// or postgresql:// URL"
-    )
-    added.add_argument("--by", required=True, metavar="WHO", help="who does this")
-    added.add_argument("--json", action="store_true", help="print JSON")
-    added.set_defaults(run=run, act=name, announced={})
-    return added
-
-
 def _adopt(parsed: Parsed) -> int:
     store = store_at(parsed.ledger, create=False)
     head = owners.adopt(store, parsed.by, parsed.reason)
@@ -352,8 +210,7 @@ def _adopt(parsed: Parsed) -> int:
         for budget, stream in still
     ]
     streams = {"streams": found} if found else {}
-    print(json.dumps(_fields(store, head) | streams, indent=2))
-    return 0
+    return print_record(_fields(store, head) | streams)
 
 
 def _redraw(parsed: Parsed) -> int:
@@ -373,8 +230,7 @@ def _redraw(parsed: Parsed) -> int:
         )
     made = redraw(store, one, parsed.by, parsed.reason)
     if parsed.json:
-        print(json.dumps({"name": made.name, "stream": parsed.stream} | amounts(made), indent=2))
-        return 0
+        return print_record({"name": made.name, "stream": parsed.stream} | amounts(made))
     say(
         f"the stream {parsed.stream!r} draws again from period {one.stream.drawn + 1} on, for "
         f"{one.cost.words()} more; {exact_words(made.remaining)} remains"
@@ -405,8 +261,7 @@ def _rekey(parsed: Parsed) -> int:
 def _print_head(parsed: Parsed, what: str, store: Store, head: Head) -> int:
     """Where the ledger is now, and its head, which can be kept elsewhere and compared."""
     if parsed.json:
-        print(json.dumps(_fields(store, head), indent=2))
-        return 0
+        return print_record(_fields(store, head))
     say(f"{what}: {head.seq} records")
     say(f"head: {head.seq} {head.hash}")
     return 0
@@ -419,7 +274,6 @@ def _fields(store: Store, head: Head) -> dict[str, Any]:
 # ``dpframe ledger``: budgets that are kept.
 
 _AMOUNTS = ("epsilon", "delta", "rho")
-_WHERE = "path, or sqlite:/// or postgresql:// URL"
 _OVER = 3
 """The exit code of a budget with less left than `--at-least`."""
 
@@ -429,157 +283,214 @@ def add_commands(commands: Any) -> None:
     ledger = commands.add_parser("ledger", help="create, read, verify and raise budgets")
     ledger.set_defaults(run=lambda _: print_help(ledger))
     acts = ledger.add_subparsers(title="commands", metavar="COMMAND")
-    _add_owners(acts)
-    _add_readers(acts)
-    _add_release_commands(acts)
-    _add_owner_commands(acts)
-
-
-def _added(
-    acts: Any,
-    name: str,
-    words: str,
-    run: Callable[[Parsed], int],
-    *,
-    named: str = "for all",
-    more: str = "",
-) -> Any:
-    added = acts.add_parser(name, help=words, description=f"{words.capitalize()}.{more}")
-    added.add_argument("--ledger", required=True, metavar="WHERE", help=_WHERE)
-    default = DEFAULT_NAME if named == "default" else None
-    shown = {
-        "default": f"budget name (default: {DEFAULT_NAME})",
-        "for all": "budget name (default: all budgets)",
-        "required": "budget name",
-    }[named]
-    added.add_argument(
-        "--name", required=named == "required", metavar="NAME", help=shown, default=default
+    every = option("--name", "NAME", "budget name (default: all budgets)")
+    required = option("--name", "NAME", "budget name", required=True)
+    default = option(
+        "--name", "NAME", f"budget name (default: {DEFAULT_NAME})", default=DEFAULT_NAME
     )
-    added.set_defaults(run=run, act=name, announced={})
-    return added
+    by = option("--by", "WHO", "who does this", required=True)
+    reason = option("--reason", "WHY", "reason, for the record", required=True)
 
+    def add(
+        run: Callable[[Parsed], int], name: str, words: str, more: str, *options: Option
+    ) -> None:
+        description = f"{words.capitalize()}.{more}"
+        where = option("--ledger", "WHERE", PLACE, required=True)
+        added = add_command(acts, run, name, words, description, where, *options)
+        added.set_defaults(act=name, announced={})
 
-def _add_owners(acts: Any) -> None:
-    _add_create(acts)
-    closed = _added(
-        acts,
-        "close",
-        "end a budget, or one of its streams, on record",
-        _close,
-        named="required",
-        more=" Afterwards nothing is charged to the budget, and its streams release nothing new. "
-        "This cannot be undone. Earlier charges stay, and earlier results can still be read.",
-    )
-    closed.add_argument(
-        "--stream", metavar="STREAM", help="end only this stream; the budget stays open"
-    )
-    granted = _added(acts, "grant", "raise a budget, on record", _grant, named="required")
-    for name in _AMOUNTS:
-        granted.add_argument(f"--{name}", metavar="MORE", help=f"{name} to add to the budget")
-    granted.add_argument(
-        "--keep-approvals",
-        action="store_true",
-        help="keep existing approvals valid for the new amount (default: plans need approval "
-        "again)",
-    )
-    for parser in (closed, granted):
-        parser.add_argument("--by", required=True, metavar="WHO", help="who does this")
-        parser.add_argument("--reason", required=True, metavar="WHY", help="reason, for the record")
-        _json(parser)
-
-
-def _add_create(acts: Any) -> None:
-    created = _added(
-        acts,
+    add(
+        _create,
         "create",
         "create a budget, and fix its amount",
-        _create,
-        named="default",
-        more=" Sessions with must_exist=True and jobs with --must-exist use only budgets that "
+        " Sessions with must_exist=True and jobs with --must-exist use only budgets that "
         "exist. The ledger is created if it does not exist.",
+        default,
+        *(option(f"--{name}", "AMOUNT", f"total {name} of the budget") for name in _AMOUNTS),
+        option(
+            "--composition",
+            None,
+            "how costs add up (default: sum)",
+            choices=("sum", "zcdp", "gdp"),
+            default="sum",
+        ),
+        option(
+            "--unit",
+            None,
+            "privacy unit (default: the unit of the first charge)",
+            choices=("rows", "identifier"),
+        ),
+        option(
+            "--adjacency",
+            None,
+            "adjacency of --unit rows",
+            choices=("add-remove", "change-one"),
+        ),
+        option(
+            "--per",
+            None,
+            "one budget of this amount for each window of the data's time",
+            choices=tuple(NAMES),
+        ),
+        option("--by", "WHO", "who creates it", required=True),
+        JSON,
     )
-    for name in _AMOUNTS:
-        created.add_argument(f"--{name}", metavar="AMOUNT", help=f"total {name} of the budget")
-    created.add_argument(
-        "--composition",
-        choices=("sum", "zcdp", "gdp"),
-        default="sum",
-        help="how costs add up (default: sum)",
+    add(
+        _close,
+        "close",
+        "end a budget, or one of its streams, on record",
+        " Afterwards nothing is charged to the budget, and its streams release nothing new. "
+        "This cannot be undone. Earlier charges stay, and earlier results can still be read.",
+        required,
+        option("--stream", "STREAM", "end only this stream; the budget stays open"),
+        by,
+        reason,
+        JSON,
     )
-    created.add_argument(
-        "--unit",
-        choices=("rows", "identifier"),
-        help="privacy unit (default: the unit of the first charge)",
+    add(
+        _grant,
+        "grant",
+        "raise a budget, on record",
+        "",
+        required,
+        *(option(f"--{name}", "MORE", f"{name} to add to the budget") for name in _AMOUNTS),
+        switch(
+            "--keep-approvals",
+            "keep existing approvals valid for the new amount (default: plans need approval again)",
+        ),
+        by,
+        reason,
+        JSON,
     )
-    created.add_argument(
-        "--adjacency", choices=("add-remove", "change-one"), help="adjacency of --unit rows"
-    )
-    created.add_argument(
-        "--per",
-        choices=tuple(NAMES),
-        help="one budget of this amount for each window of the data's time",
-    )
-    created.add_argument("--by", metavar="WHO", required=True, help="who creates it")
-    _json(created)
-
-
-def _add_readers(acts: Any) -> None:
-    shown = _added(acts, "show", "show budgets, grants, approvals and charges", _show)
-    _json(shown)
-    _added(acts, "verify", "check that nothing was changed since it was written", _read)
-    _added(acts, "export", "print every record, as JSON lines", _read)
-    _added(
-        acts,
+    add(_show, "show", "show budgets, grants, approvals and charges", "", every, JSON)
+    add(_read, "verify", "check that nothing was changed since it was written", "", every)
+    add(_read, "export", "print every record, as JSON lines", "", every)
+    add(
+        _read,
         "metrics",
         "print budgets and charges, for monitoring",
-        _read,
-        more=" The format is OpenMetrics text, which Prometheus reads, for example from a file in "
+        " The format is OpenMetrics text, which Prometheus reads, for example from a file in "
         "the folder of its node exporter.",
+        every,
     )
-    checked = _added(
-        acts,
+    add(
+        _check,
         "check",
         "check that enough of a budget is left",
-        _check,
-        named="default",
-        more=f" Exit code 0 if so, {_OVER} if not. A closed budget has nothing left.",
+        f" Exit code 0 if so, {_OVER} if not. A closed budget has nothing left.",
+        default,
+        option(
+            "--at-least",
+            "AMOUNT",
+            "minimum epsilon that must remain (or rho, or mu squared, if the budget is counted in "
+            "that)",
+            required=True,
+        ),
+        option("--delta", "AMOUNT", "minimum delta that must remain"),
+        option(
+            "--day",
+            "DATE",
+            "for a budget per time window: any day in the window to check (default is the window "
+            "with the least left)",
+        ),
+        JSON,
     )
-    checked.add_argument(
-        "--at-least",
-        required=True,
-        metavar="AMOUNT",
-        help="minimum epsilon that must remain (or rho, or mu squared, if the budget is counted in "
-        "that)",
+    add(_releases, "releases", "list results that are kept, under way or lost", "", every, JSON)
+    add(
+        _restore,
+        "restore",
+        "write a kept result to a file",
+        " This costs nothing, because it is post-processing. A result that was changed or lost is "
+        "refused, and nothing is written. Each of several queries gets its own file.",
+        every,
+        JSON,
+        option("fingerprint", "FINGERPRINT", "fingerprint of the plan, or its first characters"),
+        option("--output", "FILE", "file to write: .parquet or .csv", type=Path, required=True),
+        option("--number", "N", "number of the charge (default: the newest)", type=int),
     )
-    checked.add_argument("--delta", metavar="AMOUNT", help="minimum delta that must remain")
-    checked.add_argument(
-        "--day",
-        metavar="DATE",
-        help="for a budget per time window: any day in the window to check (default is the window "
-        "with the least left)",
+    add(
+        _prune,
+        "prune",
+        "delete old results, on record",
+        " Their cost stays charged. A later request for a pruned result is refused with a note, "
+        "and is charged again only with --again.",
+        every,
+        JSON,
+        option(
+            "--before",
+            "DATE",
+            "delete results of charges before this day (UTC)",
+            type=day,
+            required=True,
+        ),
+        option(
+            "--keep-last",
+            "N",
+            "always keep the newest N results of each budget",
+            type=int,
+            default=0,
+        ),
+        option("--by", "WHO", "who deletes them", required=True),
     )
-    _json(checked)
-
-
-def _json(parser: Any) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add(
+        _adopt,
+        "adopt",
+        "accept a ledger whose head file is lost, on record",
+        " Make sure that it is the ledger with every release and not a copy: charges to another "
+        "copy are not in it. Streams use the files in their folder, and draw nothing new until "
+        "`dpframe ledger redraw`.",
+        by,
+        JSON,
+        reason,
+    )
+    add(
+        _redraw,
+        "redraw",
+        "pay once more for a stream of an adopted ledger, so that it can release again",
+        " Draws missing from this copy may be repeated, so the stream's full cost is charged "
+        "again.",
+        by,
+        JSON,
+        default,
+        option("--stream", "STREAM", "name of the stream", required=True),
+        reason,
+        switch(
+            "--charge-again",
+            "charge the full cost of the stream once more (default: only show how much that is)",
+        ),
+    )
+    add(
+        _move,
+        "move",
+        "move a ledger to another file or database, and close this one",
+        " All records move too. If it is interrupted, repeat the command to continue.",
+        by,
+        JSON,
+        option("--to", "WHERE", "empty destination: path or database URL", required=True),
+    )
+    add(
+        _rekey,
+        "rekey",
+        "change the key of a ledger",
+        f" Set {KEY_VARIABLE} to the present key, if there is one, and {NEW_KEY_VARIABLE} to the "
+        f"new one. Afterwards set {KEY_VARIABLE} to the new key.",
+        by,
+        JSON,
+    )
 
 
 def _show(parsed: Parsed) -> int:
     store = store_at(parsed.ledger, create=False)
     if parsed.json:
-        print(json.dumps(report.record(store, parsed.name), indent=2))
-        return 0
-    return _print_lines(report.show(store, parsed.name))
+        return print_record(report.record(store, parsed.name))
+    for line in report.show(store, parsed.name):
+        say(line)
+    return 0
 
 
 def _read(parsed: Parsed) -> int:
     read = {"verify": report.verify, "export": report.export, "metrics": metrics}[parsed.act]
-    return _print_lines(read(store_at(parsed.ledger, create=False), parsed.name))
-
-
-def _print_lines(lines: Iterable[str]) -> int:
-    for line in lines:
+    for line in read(store_at(parsed.ledger, create=False), parsed.name):
         say(line)
     return 0
 
@@ -623,8 +534,7 @@ def _close(parsed: Parsed) -> int:
     stream = close_stream(store, parsed.name, parsed.stream, parsed.by, parsed.reason)
     drawn = {"stream": stream.name, "drawn": stream.drawn, "periods": stream.periods}
     if parsed.json:
-        print(json.dumps({"name": parsed.name} | drawn | {"closed": True}, indent=2))
-        return 0
+        return print_record({"name": parsed.name} | drawn | {"closed": True})
     say(
         f"the stream {stream.name!r} of {parsed.name!r} is closed, with {stream.drawn} of "
         f"{stream.periods} periods drawn; what it cost stays charged"
@@ -650,8 +560,7 @@ def _print_budget(parsed: Parsed, account: Account) -> int:
     """What a budget is now."""
     if parsed.json:
         found = {"name": account.name} | report.amounts(account)
-        print(json.dumps(found | parsed.announced, indent=2))
-        return 0
+        return print_record(found | parsed.announced)
     ended = ", and is closed" if account.closed is not None else ""
     left = exact_words(account.remaining)
     say(f"{account.name}: {report.whole(account)}; {left} remains{ended}")

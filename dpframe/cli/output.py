@@ -25,15 +25,7 @@ from dpframe.report import Plan
 
 
 class BadInput(DPFrameError):
-    """A file that is not what the command needs.
-
-    Parameters
-    ----------
-    error
-        The refusal.
-    path
-        The file.
-    """
+    """The refusal of a file that is not what the command needs."""
 
     def __init__(self, error: DPFrameError, path: Path) -> None:
         super().__init__(error.what, where=str(path), why=error.why, remedy=error.remedy)
@@ -41,16 +33,8 @@ class BadInput(DPFrameError):
 
 
 class NotWritten(BadInput):
-    """A result that was paid for, and could not be written where it should.
-
-    Parameters
-    ----------
-    error
-        The refusal.
-    path
-        Where it should have been written.
-    result
-        The result as JSON, so that it is not lost.
+    """The refusal to write a result that was paid for; it has the result as JSON, so that it is not
+    lost.
     """
 
     def __init__(self, error: DPFrameError, path: Path, result: str) -> None:
@@ -95,15 +79,7 @@ def plan_in(path: Path) -> Plan:
 
 
 class Log:
-    """The lines of one run.
-
-    Parameters
-    ----------
-    job
-        The file of the job.
-    run
-        What a scheduler calls this run, if anything.
-    """
+    """The lines of one run of a job, with what a scheduler calls this run, if anything."""
 
     def __init__(self, job: str, run: str | None) -> None:
         self._about = {"job": job, "run": run, "process": os.getpid()}
@@ -208,6 +184,12 @@ def say(line: str, *, to_errors: bool = False) -> None:
     print(visible(line), file=sys.stderr if to_errors else sys.stdout)
 
 
+def print_record(record: Any) -> int:
+    """Print JSON for programs, and return the exit code of a command that is done."""
+    print(json.dumps(record, indent=2))
+    return 0
+
+
 def print_help(parser: argparse.ArgumentParser) -> int:
     """Print the help of a group of commands without one, and return the exit code."""
     parser.print_help()
@@ -222,14 +204,7 @@ def message(error: DPFrameError) -> str:
 class Announced:
     """Within this, each new budget is announced first on standard error and recorded in
     `parsed.announced` for the JSON of the command. A budget that does not exist and is only
-    planned for is announced too.
-
-    Parameters
-    ----------
-    parsed
-        The arguments of the command.
-    ledger, name, new
-        As for `opening.only`.
+    planned for is announced too. The other arguments are those of `budgets.only`.
     """
 
     def __init__(

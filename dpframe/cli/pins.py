@@ -1,55 +1,85 @@
-"""The ledger, budget and parameters that a command allows a job to use."""
+"""Arguments of commands: how they are added, and what they allow a job to use."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from dpframe.cli.output import Announced
 from dpframe.errors import UnsupportedOperation
 from dpframe.ledger.budgets import New
 
-
-def add_pins(parser: Any, *, charges: bool = False) -> None:
-    """Add ``--ledger``, ``--name`` and ``--must-exist`` to a command that reads a job; to one that
-    charges ``--create`` too.
-    """
-    parser.add_argument(
-        "--ledger",
-        metavar="WHERE",
-        help="the only ledger that the job may use: path, or sqlite:/// or postgresql:// URL",
-    )
-    parser.add_argument("--name", metavar="NAME", help="the only budget that the job may use")
-    new = parser.add_mutually_exclusive_group() if charges else parser
-    new.add_argument(
-        "--must-exist",
-        action="store_true",
-        help="refuse a budget that does not exist, even if the job has create = true"
-        if charges
-        else "refuse a budget that does not exist (default: plan for a new budget)",
-    )
-    if charges:
-        new.add_argument(
-            "--create",
-            action="store_true",
-            help="create the job's budget and its ledger if they do not exist",
-        )
-    add_parameters(parser)
+Option: TypeAlias = "tuple[str, dict[str, Any]]"
+"""The name of an argument, and what argparse is to know of it."""
 
 
-def add_parameters(parser: Any) -> None:
-    """Add ``--param`` to a command that reads a job."""
-    parser.add_argument(
-        "--param",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="value of a parameter of the job; repeat it for each parameter (default: the "
-        "environment variable DPFRAME_PARAM_NAME)",
-    )
+def day(text: str) -> date:
+    """A day, as an argument of a command."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day: write 2027-01-31") from None
 
 
-def given_parameters(parsed: argparse.Namespace) -> dict[str, str]:
+def option(name: str, metavar: str | None, words: str | None, **more: Any) -> Option:
+    """An argument with a value."""
+    return name, {"metavar": metavar, "help": words, **more}
+
+
+def switch(name: str, words: str) -> Option:
+    """An argument that is given or not."""
+    return name, {"action": "store_true", "help": words}
+
+
+def add_command(
+    commands: Any,
+    run: Callable[[argparse.Namespace], int],
+    name: str,
+    words: str,
+    description: str,
+    *options: Option,
+    **more: Any,
+) -> Any:
+    """Add a command with its arguments, in the order in which its help lists them."""
+    parser = commands.add_parser(name, help=words, description=description, **more)
+    parser.set_defaults(run=run, parser=parser)
+    add_options(parser, *options)
+    return parser
+
+
+def add_options(parser: Any, *options: Option) -> None:
+    """Add arguments to a command, or to a group of those of a command."""
+    for name, about in options:
+        parser.add_argument(name, **about)
+
+
+PLACE = "path, or sqlite:/// or postgresql:// URL"
+JSON = switch("--json", "print JSON")
+JOB = option("job", "JOB", "a job: a .py or .toml file", type=Path)
+PARAMETERS = option(
+    "--param",
+    "NAME=VALUE",
+    "value of a parameter of the job; repeat it for each parameter (default: the environment "
+    "variable DPFRAME_PARAM_NAME)",
+    action="append",
+    default=[],
+)
+LEDGER_AND_NAME = (
+    option("--ledger", "WHERE", f"the only ledger that the job may use: {PLACE}"),
+    option("--name", "NAME", "the only budget that the job may use"),
+)
+PINS = (
+    *LEDGER_AND_NAME,
+    switch("--must-exist", "refuse a budget that does not exist (default: plan for a new budget)"),
+    PARAMETERS,
+)
+"""What commands take that plan a job, and charge nothing."""
+
+
+def read_parameters(parsed: argparse.Namespace) -> dict[str, str]:
     """The values of parameters, as they were written. Raises `UnsupportedOperation` when one has no
     name, or is given twice.
     """
@@ -67,7 +97,7 @@ def given_parameters(parsed: argparse.Namespace) -> dict[str, str]:
     return result
 
 
-def pinned(parsed: argparse.Namespace) -> Announced:
+def pin(parsed: argparse.Namespace) -> Announced:
     """Within this a job may use only those, and new budgets are announced. A command that does
     not charge creates nothing, and says for which budget that does not exist it plans.
     """

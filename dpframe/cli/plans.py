@@ -7,7 +7,6 @@ import json
 import shlex
 import sys
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,19 @@ from dpframe.api.approval import nearest
 from dpframe.api.parameters import not_of
 from dpframe.charge import resolve_composition
 from dpframe.cli.job import is_job, read_job
-from dpframe.cli.output import Announced, BadInput, plan_in, require_file, say
-from dpframe.cli.pins import add_parameters, add_pins, given_parameters, pinned
+from dpframe.cli.output import Announced, BadInput, plan_in, print_record, require_file, say
+from dpframe.cli.pins import (
+    JSON,
+    PARAMETERS,
+    PINS,
+    PLACE,
+    add_command,
+    day,
+    option,
+    pin,
+    read_parameters,
+    switch,
+)
 from dpframe.core.budget import GDP, ZCDP
 from dpframe.core.parameters import NotAValue
 from dpframe.errors import DPFrameError, LedgerError, NoBudget, PlanMismatch, UnsupportedOperation
@@ -28,7 +38,6 @@ from dpframe.ledger.approvals import (
     Allowed,
     ApprovalKey,
     Bound,
-    StatedBudget,
     new_pair,
     read_range,
     valid,
@@ -67,13 +76,13 @@ class Reviewed:
         return {name: found.words for name, found in self.allowed}
 
 
-def reviewed(parsed: argparse.Namespace) -> Reviewed:
+def review(parsed: argparse.Namespace) -> Reviewed:
     """What the arguments of ``dpframe approve`` name: a job is planned, and charged nothing. Raises
     `BadInput` when the file is neither a job nor a plan. Raises `UnsupportedOperation` when the
     plan does not have the parameter, or its values are invalid.
     """
     path: Path = parsed.plan
-    given = given_parameters(parsed)
+    given = read_parameters(parsed)
     if is_job(path):
         with Announced(parsed, parsed.ledger, parsed.name, new="plan"):
             job = read_job(path, given, ranged=True)
@@ -159,7 +168,11 @@ def require_stated(store: Store, name: str, plan: Plan, *, create: bool) -> Acco
                     f"plan the query in a session with ledger={store.where!r}",
                 ),
             )
-        _create(store, name, stated)
+        same = stated.counted == stated.whole.measure
+        composition = "sum" if same else _COMPOSITIONS.get(stated.counted, stated.counted)
+        budget, within = resolve_composition(stated.whole, composition)
+        why = per_text(stated.per)
+        open_budget(store, Draft(name, "opened", amount=budget, within=within, why=why))
         chain = store.read()
     account = chain.account(name)
     require_open(account)
@@ -171,14 +184,6 @@ def require_stated(store: Store, name: str, plan: Plan, *, create: bool) -> Acco
             store,
         )
     return account
-
-
-def _create(store: Store, name: str, stated: StatedBudget) -> None:
-    same = stated.counted == stated.whole.measure
-    composition = "sum" if same else _COMPOSITIONS.get(stated.counted, stated.counted)
-    budget, within = resolve_composition(stated.whole, composition)
-    why = per_text(stated.per)
-    open_budget(store, Draft(name, "opened", amount=budget, within=within, why=why))
 
 
 def _mismatch(what: str, store: Store) -> PlanMismatch:
@@ -193,63 +198,117 @@ _ARGUMENTS = {"plan": "FILE", "by": "--by WHO", "ledger": "--ledger WHERE"}
 
 def add_commands(commands: Any) -> None:
     """Add the commands."""
-    _add_explain(commands)
-    _add_verify(commands)
-    _add_diff(commands)
-    _add_approve(commands)
-
-
-def _add_explain(commands: Any) -> None:
-    added = commands.add_parser(
+    add_command(
+        commands,
+        _explain,
         "explain",
-        help="show a plan, or plan a job without running it",
-        description="Show the plan in a file, or the plan that a job would run, and its "
+        "show a plan, or plan a job without running it",
+        "Show the plan in a file, or the plan that a job would run, and its "
         "fingerprint. Nothing is charged or created, and no data is read. If the job's budget "
         "does not exist, the plan is the one for a new budget.",
+        option("plan", "FILE", "a plan as JSON, or a job as .py or .toml", type=Path),
+        option("--format", None, "default: text", choices=FORMATS, default="text"),
+        switch("--details", "show the details behind the first page, too"),
+        option(
+            "--size",
+            "N",
+            "public guess of the number of individuals in each group: warn if the noise is too "
+            "large for that number",
+            type=int,
+        ),
+        option(
+            "--typical",
+            "COLUMN=VALUE",
+            "public guess of a typical value of a column: warn if bounds or limits add too much "
+            "noise for it",
+            action="append",
+            default=[],
+        ),
+        option("--output", "PLAN.json", "write the plan to this file", type=Path),
+        *PINS,
+        switch("--json", "print the plan as JSON"),
     )
-    added.add_argument(
-        "plan", type=Path, metavar="FILE", help="a plan as JSON, or a job as .py or .toml"
+    add_command(
+        commands,
+        _verify,
+        "verify",
+        "verify a plan by the kernel, without data or ledger",
+        "Compute from a plan alone how much one individual can change each number, and "
+        "what the noise then costs, and print what was verified. No data, ledger or network is "
+        "used. Exit code 5 if a statement of the plan does not follow, 1 for a document of "
+        "version 1, which the kernel cannot verify.",
+        option("plan", "PLAN.json", "a plan as JSON; - reads standard input"),
+        JSON,
     )
-    added.add_argument("--format", choices=FORMATS, default="text", help="default: text")
-    added.add_argument(
-        "--details", action="store_true", help="show the details behind the first page, too"
+    add_command(
+        commands,
+        _diff,
+        "diff",
+        "describe the differences between two plans",
+        "Describe the differences between two plans. A job is planned with its "
+        "parameters, but not run. Exit code 0 if the plans are the same, 1 if they differ.",
+        option("before", "A.json", "first plan: JSON, or a job", type=Path),
+        option("after", "B.json", "second plan: JSON, or a job", type=Path),
+        *PINS,
+        JSON,
     )
-    added.add_argument(
-        "--size",
-        type=int,
-        metavar="N",
-        help="public guess of the number of individuals in each group: warn if the noise is too "
-        "large for that number",
+    add_command(
+        commands,
+        _approve,
+        "approve",
+        "approve a plan, on record in a ledger",
+        "Record in a ledger that a plan may run. Sessions with require_approval=True "
+        "run only approved plans. A job is planned and not run. With --param NAME=LOW..HIGH, "
+        "values with commas, or `any`, all plans are approved that differ only in that "
+        "parameter's value. With DPFRAME_APPROVAL_KEY in the environment the approval is signed.",
+        option("plan", "FILE", "a plan as JSON, or a job", type=Path, nargs="?"),
+        PARAMETERS,
+        option("--by", "WHO", "who approves it"),
+        option("--ledger", "WHERE", PLACE),
+        option(
+            "--name",
+            "BUDGET",
+            "budget that the plan will be charged to (default: the one that the plan states, else "
+            '"default")',
+        ),
+        switch(
+            "--create",
+            "create the budget that the plan states and its ledger if they do not exist",
+        ),
+        option("--runs", "N", "number of runs that are approved", type=int),
+        option(
+            "--until",
+            "DATE",
+            "last day of the approval, such as 2027-01-01",
+            type=day,
+        ),
+        option("--revoke", "FINGERPRINT", "withdraw all approvals of this plan"),
+        option("--reason", "WHY", "reason for --revoke"),
+        switch("--new-key", "print a new key pair for signing and verifying"),
+        JSON,
     )
-    added.add_argument(
-        "--typical",
-        action="append",
-        default=[],
-        metavar="COLUMN=VALUE",
-        help="public guess of a typical value of a column: warn if bounds or limits add too much "
-        "noise for it",
-    )
-    added.add_argument(
-        "--output", type=Path, metavar="PLAN.json", help="write the plan to this file"
-    )
-    add_pins(added)
-    added.add_argument("--json", action="store_true", help="print the plan as JSON")
-    added.set_defaults(run=lambda parsed: _explain(added, parsed))
 
 
-def _explain(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int:
+def _explain(parsed: argparse.Namespace) -> int:
     if parsed.json and (parsed.size is not None or parsed.typical):
         name = "--typical" if parsed.size is None else "--size"
-        parser.error(f"{name} is for people: --json prints the plan, which has no guesses in it")
+        parsed.parser.error(
+            f"{name} is for people: --json prints the plan, which has no guesses in it"
+        )
     typical = dict(text.rpartition("=")[::2] for text in parsed.typical)
     if "" in typical:
-        parser.error("--typical: write COLUMN=VALUE")
+        parsed.parser.error("--typical: write COLUMN=VALUE")
     path: Path = parsed.plan
-    plan = _planned(parsed, path)
+    plan = _read_plan(parsed, path)
     if parsed.output is not None:
         _write(plan, parsed.output)
     if parsed.json:
-        print(_document(plan))
+        # with risks, questions and amounts as decimals: these follow from the plan and are no part
+        text = plan.to_json()
+        doubts = {RISKS: list(plan.risks), QUESTIONS: list(plan.questions)}
+        beside = fields_beside({"remaining": plan.remaining, "cost": plan.cost})
+        whole = json.loads(text) | doubts | beside
+        print(json.dumps(whole, indent=2, ensure_ascii=text.isascii()))
         return 0
     print(plan.explain(parsed.format, details=parsed.details, size=parsed.size, typical=typical))
     if parsed.format in ("text", "markdown"):
@@ -257,26 +316,11 @@ def _explain(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int
     return 0
 
 
-def _document(plan: Plan) -> str:
-    """The document of a plan, with its risks and questions, and with amounts as decimals: these
-    follow from the plan and are no part of it.
-    """
-    text = plan.to_json()
-    beside = fields_beside({"remaining": plan.remaining, "cost": plan.cost})
-    made = {
-        **json.loads(text),
-        RISKS: list(plan.risks),
-        QUESTIONS: list(plan.questions),
-        **beside,
-    }
-    return json.dumps(made, indent=2, ensure_ascii=text.isascii())
-
-
-def _planned(parsed: argparse.Namespace, path: Path) -> Plan:
+def _read_plan(parsed: argparse.Namespace, path: Path) -> Plan:
     """The plan that a file holds, or that a job would run."""
-    given = given_parameters(parsed)
+    given = read_parameters(parsed)
     if is_job(path):
-        with pinned(parsed):
+        with pin(parsed):
             return read_job(path, given).plan()
     if given:
         refusal = UnsupportedOperation(
@@ -314,20 +358,6 @@ def _holds_a_plan(path: Path) -> bool:
     return isinstance(fields, dict) and fields.keys() >= {"schema_version", "fingerprint", "plan"}
 
 
-def _add_verify(commands: Any) -> None:
-    added = commands.add_parser(
-        "verify",
-        help="verify a plan by the kernel, without data or ledger",
-        description="Compute from a plan alone how much one individual can change each number, and "
-        "what the noise then costs, and print what was verified. No data, ledger or network is "
-        "used. Exit code 5 if a statement of the plan does not follow, 1 for a document of "
-        "version 1, which the kernel cannot verify.",
-    )
-    added.add_argument("plan", metavar="PLAN.json", help="a plan as JSON; - reads standard input")
-    added.add_argument("--json", action="store_true", help="print JSON")
-    added.set_defaults(run=_verify)
-
-
 def _verify(parsed: argparse.Namespace) -> int:
     path = Path(parsed.plan)
     try:
@@ -352,22 +382,12 @@ def _verify(parsed: argparse.Namespace) -> int:
     return 0 if found.is_complete else 1
 
 
-def _add_diff(commands: Any) -> None:
-    added = commands.add_parser(
-        "diff",
-        help="describe the differences between two plans",
-        description="Describe the differences between two plans. A job is planned with its "
-        "parameters, but not run. Exit code 0 if the plans are the same, 1 if they differ.",
-    )
-    added.add_argument("before", type=Path, metavar="A.json", help="first plan: JSON, or a job")
-    added.add_argument("after", type=Path, metavar="B.json", help="second plan: JSON, or a job")
-    add_pins(added)
-    added.add_argument("--json", action="store_true", help="print JSON")
-    added.set_defaults(run=_diff)
-
-
 def _diff(parsed: argparse.Namespace) -> int:
-    before, after = _compared_plans(parsed)
+    paths = (parsed.before, parsed.after)
+    if any(map(is_job, paths)):  # whose parameters are given
+        before, after = (_read_plan(parsed, p) if is_job(p) else plan_in(p) for p in paths)
+    else:
+        before, after = (_read_plan(parsed, path) for path in paths)
     found = before.diff(after)
     if parsed.json:
         print(json.dumps({"same": not found, "differences": found.splitlines()}, indent=2))
@@ -376,72 +396,18 @@ def _diff(parsed: argparse.Namespace) -> int:
     return 1 if found else 0
 
 
-def _compared_plans(parsed: argparse.Namespace) -> tuple[Plan, Plan]:
-    """Two plans; parameters are those of the jobs among the files."""
-    paths = (parsed.before, parsed.after)
-    if not any(map(is_job, paths)):
-        return _planned(parsed, paths[0]), _planned(parsed, paths[1])
-    before, after = (_planned(parsed, p) if is_job(p) else plan_in(p) for p in paths)
-    return before, after
-
-
-def _add_approve(commands: Any) -> None:
-    added = commands.add_parser(
-        "approve",
-        help="approve a plan, on record in a ledger",
-        description="Record in a ledger that a plan may run. Sessions with require_approval=True "
-        "run only approved plans. A job is planned and not run. With --param NAME=LOW..HIGH, "
-        "values with commas, or `any`, all plans are approved that differ only in that "
-        "parameter's value. With DPFRAME_APPROVAL_KEY in the environment the approval is signed.",
-    )
-    added.add_argument(
-        "plan", type=Path, metavar="FILE", nargs="?", help="a plan as JSON, or a job"
-    )
-    add_parameters(added)
-    added.add_argument("--by", metavar="WHO", help="who approves it")
-    added.add_argument("--ledger", metavar="WHERE", help="path, or sqlite:/// or postgresql:// URL")
-    added.add_argument(
-        "--name",
-        metavar="BUDGET",
-        help="budget that the plan will be charged to (default: the one that the plan states, else "
-        '"default")',
-    )
-    added.add_argument(
-        "--create",
-        action="store_true",
-        help="create the budget that the plan states and its ledger if they do not exist",
-    )
-    added.add_argument("--runs", type=int, metavar="N", help="number of runs that are approved")
-    added.add_argument(
-        "--until",
-        type=date.fromisoformat,
-        metavar="DATE",
-        help="last day of the approval, such as 2027-01-01",
-    )
-    added.add_argument(
-        "--revoke", metavar="FINGERPRINT", help="withdraw all approvals of this plan"
-    )
-    added.add_argument("--reason", metavar="WHY", help="reason for --revoke")
-    added.add_argument(
-        "--new-key", action="store_true", help="print a new key pair for signing and verifying"
-    )
-    added.add_argument("--json", action="store_true", help="print JSON")
-    added.set_defaults(run=lambda parsed: _approve(added, parsed))
-
-
-def _approve(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int:
+def _approve(parsed: argparse.Namespace) -> int:
     if parsed.new_key:
         private, public = new_pair()
         if parsed.json:
-            print(json.dumps({"private": private, "public": public}, indent=2))
-            return 0
+            return print_record({"private": private, "public": public})
         print(f"for reviewers, who keep it secret:\n  {KEY_VARIABLE}={private}")
         print(f"for jobs, which can only verify with it:\n  {KEY_VARIABLE}={public}")
         return 0
     needed = ("by", "ledger") if parsed.revoke else ("plan", "by", "ledger")
     missing = [name for name in needed if getattr(parsed, name) is None]
     if missing:
-        parser.error(f"missing: {', '.join(_ARGUMENTS[name] for name in missing)}")
+        parsed.parser.error(f"missing: {', '.join(_ARGUMENTS[name] for name in missing)}")
     return _revoke(parsed) if parsed.revoke else _approve_plan(parsed)
 
 
@@ -476,7 +442,7 @@ def _budget_of_approval(store: Store, fingerprint: str) -> str:
 
 
 def _approve_plan(parsed: argparse.Namespace) -> int:
-    found, key = reviewed(parsed), ApprovalKey.from_environment()
+    found, key = review(parsed), ApprovalKey.from_environment()
     plan, fingerprint = found.plan, found.fingerprint
     store, name = store_at(parsed.ledger, create=parsed.create), name_of(plan, parsed.name)
     terms = Terms(parsed.runs, parsed.until)
@@ -498,19 +464,28 @@ def _approve_plan(parsed: argparse.Namespace) -> int:
     bound, left = Bound.of(account), account.remaining
     if parsed.json:
         where = {"by": parsed.by, "name": name, "ledger": store.where, "budget": bound.words()}
-        made = _approval_record(found, terms, where) | {"signed": key is not None}
-        made |= left_fields(left)
+        made = {
+            "approved": fingerprint,
+            "plan": plan.fingerprint,
+            "parameters": found.ranges(),
+            **where,
+            "cost": plan.cost.words(),
+            "runs": terms.runs,
+            "until": None if terms.until is None else terms.until.isoformat(),
+            "signed": key is not None,
+            **left_fields(left),
+        }
         made |= {RISKS: list(plan.risks), QUESTIONS: list(plan.questions)}
         if words := list(windows_words(plan)):
             made["protects"] = words
-        print(json.dumps(made | parsed.announced, indent=2))
-        return 0
+        return print_record(made | parsed.announced)
     signed = "unsigned" if key is None else "signed"
     say(f"approved {fingerprint}, {signed}, for budget {name!r}, by {parsed.by}")
     for parameter, values in found.ranges().items():
-        say(f"  for all runs in which {parameter} is {_in_words(values)}, and nothing else differs")
+        of = "any value" if values == ANY else values
+        say(f"  for all runs in which {parameter} is {of}, and nothing else differs")
     say(f"  of {bound.words()}; {exact_words(left)} remains, in {store.where}")
-    for line in f"  costs {plan.cost.words()} each time it runs; {_compared(known)}".split("\n"):
+    for line in f"  costs {plan.cost.words()} each time it runs; {_compare(known)}".split("\n"):
         say(line)
     for line in windows_words(plan):
         say(f"  {line}")
@@ -521,23 +496,7 @@ def _approve_plan(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _approval_record(found: Reviewed, terms: Terms, where: dict[str, str]) -> dict[str, Any]:
-    return {
-        "approved": found.fingerprint,
-        "plan": found.plan.fingerprint,
-        "parameters": found.ranges(),
-        **where,
-        "cost": found.plan.cost.words(),
-        "runs": terms.runs,
-        "until": None if terms.until is None else terms.until.isoformat(),
-    }
-
-
-def _in_words(values: str) -> str:
-    return "any value" if values == ANY else values
-
-
-def _compared(known: tuple[Any, str] | None) -> str:
+def _compare(known: tuple[Any, str] | None) -> str:
     if known is None:
         return "the first plan that is approved for it"
     approval, words = known

@@ -28,7 +28,18 @@ from dpframe.cli.output import (
     warn,
     writing,
 )
-from dpframe.cli.pins import add_pins, given_parameters, pinned
+from dpframe.cli.pins import (
+    JOB,
+    JSON,
+    LEDGER_AND_NAME,
+    PARAMETERS,
+    add_command,
+    add_options,
+    option,
+    pin,
+    read_parameters,
+    switch,
+)
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.ledger import budgets
 from dpframe.ledger.account import LONGEST, RUN_VARIABLE, running
@@ -38,22 +49,9 @@ from dpframe.rows.failures import FAILURES
 
 # ``--log json``: what commands that run jobs write into a log.
 
-FORMS = ("text", "json")
-
-
-def add_log(parser: Any) -> None:
-    """Add ``--log`` to a command that runs jobs."""
-    parser.add_argument(
-        "--log",
-        choices=FORMS,
-        default="text",
-        help="text (the default), or json: one object per line on standard error, for the events "
-        "start, plan, charge, release, warning, written, end and failure",
-    )
-
 
 @contextmanager
-def logged(parsed: argparse.Namespace, job: str) -> Iterator[None]:
+def log_run(parsed: argparse.Namespace, job: str) -> Iterator[None]:
     """Within this, a log is written if the command has `--log`."""
     if parsed.log != "json":
         yield
@@ -115,73 +113,84 @@ prints go to standard error. A TOML job needs no code:
 def add_commands(commands: Any) -> None:
     """Add the commands."""
     form = toml_job.__doc__ or ""
-    added = commands.add_parser(
+    added = add_command(
+        commands,
+        _run,
         "run",
-        help="run a job: a Python file, or TOML",
-        description=_RUN + form.partition("::")[2].strip("\n"),
+        "run a job: a Python file, or TOML",
+        _RUN + form.partition("::")[2].strip("\n"),
+        JOB,
+        option("--output", "FILE", "file for the result: .parquet or .csv", type=Path),
+        switch(
+            "--require-approval",
+            "run only an approved plan, even if the job does not require approval",
+        ),
+        *LEDGER_AND_NAME,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    added.add_argument("job", type=Path, metavar="JOB", help="a job: a .py or .toml file")
-    added.add_argument(
-        "--output", type=Path, metavar="FILE", help="file for the result: .parquet or .csv"
+    add_options(
+        added.add_mutually_exclusive_group(),
+        switch(
+            "--must-exist",
+            "refuse a budget that does not exist, even if the job has create = true",
+        ),
+        switch("--create", "create the job's budget and its ledger if they do not exist"),
     )
-    added.add_argument(
-        "--require-approval",
-        action="store_true",
-        help="run only an approved plan, even if the job does not require approval",
+    add_options(added, PARAMETERS)
+    add_options(
+        added.add_mutually_exclusive_group(),
+        option(
+            "--run-id",
+            "ID",
+            "name of a run that is made only once: a second run gets the result of the first, "
+            "which is kept in the ledger's folder",
+        ),
+        switch(
+            "--once",
+            "release the same plan with the same parameters only once: a second run gets the "
+            "result of the first",
+        ),
     )
-    add_pins(added, charges=True)
-    _add_once(added)
-    add_log(added)
-    added.add_argument("--json", action="store_true", help="print plan, cost and result as JSON")
-    added.set_defaults(run=_run)
-    shown = commands.add_parser(
+    log = (
+        "text (the default), or json: one object per line on standard error, for the events "
+        "start, plan, charge, release, warning, written, end and failure"
+    )
+    add_options(
+        added,
+        switch(
+            "--again",
+            "with --run-id or --once: pay again for a result that was charged and is lost",
+        ),
+        option("--log", None, log, choices=("text", "json"), default="text"),
+        switch("--json", "print plan, cost and result as JSON"),
+    )
+    add_command(
+        commands,
+        _inspect,
         "inspect",
-        help="show the plan that a result was released with",
-        description="Show the plan, cost and fingerprint in a result file, and check that its "
+        "show the plan that a result was released with",
+        "Show the plan, cost and fingerprint in a result file, and check that its "
         "contents were not changed since it was written. Exit code 5 if they were.",
-    )
-    shown.add_argument("file", type=Path, metavar="FILE", help="a result: .parquet or .csv")
-    shown.add_argument("--json", action="store_true", help="print JSON")
-    shown.set_defaults(run=_inspect)
-
-
-def _add_once(added: Any) -> None:
-    once = added.add_mutually_exclusive_group()
-    once.add_argument(
-        "--run-id",
-        metavar="ID",
-        help="name of a run that is made only once: a second run gets the result of the first, "
-        "which is kept in the ledger's folder",
-    )
-    once.add_argument(
-        "--once",
-        action="store_true",
-        help="release the same plan with the same parameters only once: a second run gets the "
-        "result of the first",
-    )
-    added.add_argument(
-        "--again",
-        action="store_true",
-        help="with --run-id or --once: pay again for a result that was charged and is lost",
+        option("file", "FILE", "a result: .parquet or .csv", type=Path),
+        JSON,
     )
 
 
 def _run(parsed: argparse.Namespace) -> int:
     job = str(parsed.job.resolve())
     with (
-        logged(parsed, job),
-        pinned(parsed),
+        log_run(parsed, job),
+        pin(parsed),
         running(job, parsed.run_id),
     ):
-        return _released(parsed)
+        return _release(parsed)
 
 
 def _read(parsed: argparse.Namespace) -> Job:
     """The job, whose budget exists from then on. A job in TOML that may open one is planned before,
     so that one that makes no sense opens none; one in Python is code, and runs once.
     """
-    given = given_parameters(parsed)
+    given = read_parameters(parsed)
     if parsed.job.suffix != ".toml":
         return read_job(parsed.job, given)
     with budgets.postpone() as absent:
@@ -192,7 +201,7 @@ def _read(parsed: argparse.Namespace) -> Job:
     return read_job(parsed.job, given)
 
 
-def _released(parsed: argparse.Namespace) -> int:
+def _release(parsed: argparse.Namespace) -> int:
     job = _read(parsed)
     if parsed.require_approval:
         job.require_approval()
@@ -203,7 +212,7 @@ def _released(parsed: argparse.Namespace) -> int:
     if repeat is not ONCE_MORE:
         job.keep()
     log_plan(job)
-    releases = job.release(repeat) if paths is None else _written(job, paths, repeat)
+    releases = job.release(repeat) if paths is None else _write_results(job, paths, repeat)
     if parsed.json:
         said = {} if repeat is ONCE_MORE else {"reused": releases.reused}
         print(json.dumps(_record(job, releases, paths) | said | parsed.announced, indent=2))
@@ -254,7 +263,7 @@ def _repeat(parsed: argparse.Namespace) -> ReusePolicy:
     return ReusePolicy(run=name, again=parsed.again)
 
 
-def _written(job: Job, paths: Sequence[Path], repeat: ReusePolicy) -> Releases:
+def _write_results(job: Job, paths: Sequence[Path], repeat: ReusePolicy) -> Releases:
     """The releases, in files; what cannot be written is handed on, because it is paid for."""
     releases = None
     try:

@@ -2,9 +2,8 @@
 
 from dpframe.describe.describe import (
     PAYS,
-    contents_of,
+    build_plan,
     cost_of_forcing,
-    described,
     described_together,
     entries_of,
     gain_words,
@@ -14,9 +13,8 @@ from dpframe.describe.describe import (
 
 __all__ = [
     "PAYS",
-    "contents_of",
+    "build_plan",
     "cost_of_forcing",
-    "described",
     "described_together",
     "entries_of",
     "gain_words",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -21,12 +21,11 @@ from dpframe.aggregates.measurement import Additive, JointSums, Measurement, Res
 from dpframe.aggregates.nightly import NightlySums
 from dpframe.aggregates.reconstruction import Reconstruction, by_grouping_sets
 from dpframe.aggregates.registry import bind
-from dpframe.aggregates.request import UNKNOWN, QueryScope
+from dpframe.aggregates.request import UNKNOWN
 from dpframe.aggregates.statistics import GridSum, PairSum, SquareSum, UnitPairSum, UnitTotal
 from dpframe.choose import ChosenWay
 from dpframe.core.budget import Budget
 from dpframe.core.tree import Column, substitute
-from dpframe.core.windows import Windows
 from dpframe.describe.notes import (
     declared_words,
     error_rule,
@@ -41,7 +40,6 @@ from dpframe.describe.notes import (
 from dpframe.errors import DPFrameError
 from dpframe.frames.definition import definition, steps_of
 from dpframe.frames.groups import Groups, SetGroups, digest_of_keys, digest_of_sets
-from dpframe.frames.relation import Step
 from dpframe.frames.windows_read import windows_read
 from dpframe.infer import Place, PlannedDraw, PlannedMeasurement, Way
 from dpframe.mechanisms import AdditiveMechanism, Choice, CombinedNoise, VectorMechanism
@@ -68,23 +66,19 @@ def unforced(query: Query) -> Query:
     mechanism.
     """
     scope = query.scope
-    outputs = tuple(
-        replace(
-            output, aggregates={p: _free(found, scope) for p, found in output.aggregates.items()}
-        )
-        for output in query.outputs
-    )
-    return replace(query, outputs=outputs)
+    outputs = []
+    for output in query.outputs:
+        aggregates = dict(output.aggregates)
+        for place, one in aggregates.items():
+            if _is_named(one):
+                free = bind(replace(one.request, mechanism="auto"), scope)
+                aggregates[place] = by_grouping_sets(free, scope)
+        outputs.append(replace(output, aggregates=aggregates))
+    return replace(query, outputs=tuple(outputs))
 
 
 def _is_named(aggregate: BoundAggregate) -> bool:
     return aggregate.request.mechanism != "auto"
-
-
-def _free(aggregate: BoundAggregate, scope: QueryScope) -> BoundAggregate:
-    if not _is_named(aggregate):
-        return aggregate
-    return by_grouping_sets(bind(replace(aggregate.request, mechanism="auto"), scope), scope)
 
 
 def cost_of_forcing(
@@ -185,7 +179,7 @@ _AS_MUCH = 0.995
 """Noise must be below this factor to count as less."""
 
 
-def described(
+def build_plan(
     # `query`, `parts`: the query and the parts that it needs.
     query: Query,
     parts: Sequence[PlannedMeasurement],
@@ -203,7 +197,19 @@ def described(
     releases = _releases(query, parts, way, chosen)
     groups = query.groups
     listed = None if groups is None or groups.discovered else groups
-    outputs = _outputs(query, parts, releases)
+    numbers = {(use.part, use.mechanism): i for i, use in enumerate(parts)}
+    outputs = tuple(
+        _output(output, note, numbers)
+        for output, note in zip(query.outputs, notes_for(query, releases), strict=True)
+    )
+    sets = {table.kept for draw in way.draws for table in draw.measurement.tables}
+    # a table of a single grouping set has fewer keys, which exclude fewer windows
+    by = [
+        groups.margin(kept) if isinstance(groups, SetGroups) and kept is not None else groups
+        for kept in sets
+    ]
+    grouped_by = None if groups is None else definition(groups.by)
+    asked = [output.definition for output in outputs]
     return Plan(
         source=query.relation.name,
         unit=query.relation.facts.unit,
@@ -213,8 +219,8 @@ def described(
         grouping=None if groups is None else f"{groups.words()}: {groups.origin}",
         groups=None if listed is None else listed.size,
         keys=None if listed is None else listed.listed(),
-        keys_digest=None if groups is None else _digest_of_keys(groups, way),
-        grouped_by=None if groups is None else definition(groups.by),
+        keys_digest=None if groups is None else _digest_of_keys(groups, sets),
+        grouped_by=grouped_by,
         best_group=query.chooses_groups,
         releases=releases,
         outputs=outputs,
@@ -224,34 +230,24 @@ def described(
         remarks=remarks_for(query, releases, allowed),
         requested=requested,
         remaining=remaining,
-        windows=_windows(query, way),
+        windows=all_windows([windows_read(query.relation, one) for one in by]),
         typical=typical_of(query),
         identifying=identifying(query),
-        columns=_columns(query, outputs),
+        columns=tuple(
+            PlanColumn(frame, name, dtype)
+            for frame, columns in types_read(query.relation, grouped_by, *asked)
+            for name, dtype in columns.items()
+        ),
     )
 
 
-def _digest_of_keys(groups: Groups, way: Way) -> str:
+def _digest_of_keys(groups: Groups, sets: Collection[tuple[int, ...] | None]) -> str:
     """The digest of the keys; of those of each set where no table has all columns."""
-    sets = {table.kept for draw in way.draws for table in draw.measurement.tables}
     kept = [one for one in sets if one is not None and len(one) < len(groups.by)]
     if len(kept) < len(sets) or not isinstance(groups, SetGroups):
         return digest_of_keys(groups)
     margins = map(groups.margin, kept)
     return digest_of_sets(digest_of_keys(one) for one in margins if one is not None)
-
-
-def _windows(query: Query, way: Way) -> Windows | None:
-    """The windows that any table reads. One of a single grouping set has fewer keys, which exclude
-    fewer windows.
-    """
-    groups = query.groups
-    sets = {table.kept for draw in way.draws for table in draw.measurement.tables}
-    by = [
-        groups.margin(kept) if isinstance(groups, SetGroups) and kept is not None else groups
-        for kept in sets
-    ]
-    return all_windows([windows_read(query.relation, one) for one in by])
 
 
 def entries_of(part: Measurement, query: Query) -> int:
@@ -271,7 +267,6 @@ def _releases(
         for place, part in enumerate(draw.parts)
     }
     numbers: dict[int, int] = {}
-    beside = {id(draw) for draw in way.draws if _draws_rows_beside(draw, parts)}
     found = []
     for number, use in enumerate(parts):
         draw, choice, place = places[number]
@@ -279,8 +274,9 @@ def _releases(
         made = _noisy_aggregate(use, choice, query, at, _joint(draw, place))
         if made.joint is not None and len(made.joint.widths) > 1:
             others = [parts[n].name for n in draw.parts if parts[n].name != use.name]
-            if id(draw) in beside:
-                others.append("the number of rows")
+            drawn = {parts[n].part.tables[0] for n in draw.parts}
+            if len(draw.parts) > 1 and draw.measurement.tables[0] not in drawn:
+                others.append("the number of rows")  # although it was not requested
             others = others or ["the other numbers that it needs"]
             made = replace(made, reason=_together_words(others, chosen.gains[number]))
         else:
@@ -288,16 +284,13 @@ def _releases(
                 reason = "one number by itself, of individuals that are weighed"
                 made = replace(made, reason=reason)
             if chosen.gains[number] < _AS_MUCH:
-                made = replace(made, reason=f"{made.reason}; {_paid(chosen.gains[number])}")
+                paid = (
+                    f"{1 / chosen.gains[number]:.3g} times more noise than if the others, which "
+                    "err less for it, were not drawn together"
+                )
+                made = replace(made, reason=f"{made.reason}; {paid}")
         found.append(made)
     return tuple(found)
-
-
-def _draws_rows_beside(draw: PlannedDraw, parts: Sequence[PlannedMeasurement]) -> bool:
-    """Whether the number of rows is drawn with sums, although it was not requested."""
-    if len(draw.parts) < 2:
-        return False
-    return draw.measurement.tables[0] not in {parts[n].part.tables[0] for n in draw.parts}
 
 
 def _joint(draw: PlannedDraw, place: int) -> JointDraw | None:
@@ -319,14 +312,6 @@ def _together_words(others: Sequence[str], gain: float) -> str:
             "than by itself"
         )
     return f"drawn together with {names}: {gain:.3g} times less noise than by itself"
-
-
-def _paid(gain: float) -> str:
-    """How much noise a number gains because others share theirs, as a sentence."""
-    return (
-        f"{1 / gain:.3g} times more noise than if the others, which err less for it, were not "
-        "drawn together"
-    )
 
 
 def _noisy_aggregate(
@@ -376,16 +361,6 @@ def _repeats(part: Measurement, query: Query) -> int:
             return 1
 
 
-def _outputs(
-    query: Query, parts: Sequence[PlannedMeasurement], releases: Sequence[NoisyAggregate]
-) -> tuple[PlanOutput, ...]:
-    numbers = {(use.part, use.mechanism): i for i, use in enumerate(parts)}
-    notes = notes_for(query, releases)
-    return tuple(
-        _output(output, note, numbers) for output, note in zip(query.outputs, notes, strict=True)
-    )
-
-
 def _output(output: Output, note: str, numbers: Mapping[MeasurementKey, int]) -> PlanOutput:
     used = {numbers[key]: None for one in output.aggregates.values() for key in one.keys}
     if not used:  # the groups alone, which are chosen by the first part
@@ -418,27 +393,13 @@ def contents_of(output: Output) -> list[object]:
     return contents
 
 
-def _columns(query: Query, outputs: Sequence[PlanOutput]) -> tuple[PlanColumn, ...]:
-    """The columns that are read, with their types."""
-    by = None if query.groups is None else definition(query.groups.by)
-    asked = [output.definition for output in outputs]
-    return tuple(
-        PlanColumn(frame, name, dtype)
-        for frame, columns in types_read(query.relation, by, *asked)
-        for name, dtype in columns.items()
-    )
-
-
 def _steps(query: Query) -> tuple[PlanStep, ...]:
     relation = query.relation
     after = [*(facts for _, facts in relation.steps), relation.facts][1:]
-    return tuple(
-        PlanStep(step.words(), _stability(step), (*limits, *learned_words(before, facts)), in_full)
-        for (step, before), facts, limits, in_full in zip(
-            relation.steps, after, limit_words(query), steps_of(relation), strict=True
-        )
-    )
-
-
-def _stability(step: Step) -> str:
-    return f"1-stable: {step.stability}" if step.is_one_stable else step.stability
+    every = zip(relation.steps, after, limit_words(query), steps_of(relation), strict=True)
+    steps = []
+    for (step, before), facts, limits, in_full in every:
+        stability = f"1-stable: {step.stability}" if step.is_one_stable else step.stability
+        learned = (*limits, *learned_words(before, facts))
+        steps.append(PlanStep(step.words(), stability, learned, in_full))
+    return tuple(steps)

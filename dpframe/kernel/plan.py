@@ -679,6 +679,11 @@ class Reports:
 What: TypeAlias = Vector | Running | Nights | Choice | Rank | Ranks | Levels | Appear | Reports
 
 
+def tables_of(what: What) -> tuple[int, ...]:
+    """The places of the tables that a draw is of."""
+    return what.tables if isinstance(what, Vector | Choice) else (what.table,)
+
+
 @dataclass(frozen=True)
 class Exact:
     """No noise."""

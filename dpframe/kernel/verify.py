@@ -57,7 +57,7 @@ from dpframe.kernel.plan import (
     Unit,
     Vector,
     WeighedThreshold,
-    What,
+    tables_of,
 )
 
 
@@ -159,7 +159,7 @@ def _check(plan: Plan) -> Verified:
 
 def _require_no_spare(plan: Plan) -> None:
     """Refuse frames and tables that no draw needs: a reader could take them for what is drawn."""
-    tables = {place for draw in plan.draws for place in _tables_of(draw.what)}
+    tables = {place for draw in plan.draws for place in tables_of(draw.what)}
     if tables != {*range(len(plan.tables))}:
         raise Refused("no draw needs one of the tables")
     needed = {plan.tables[place].frame for place in tables}
@@ -173,10 +173,6 @@ def _require_no_spare(plan: Plan) -> None:
                 needed |= {left, right}
             case frame:
                 needed.add(frame.input)
-
-
-def _tables_of(what: What) -> tuple[int, ...]:
-    return what.tables if isinstance(what, Vector | Choice) else (what.table,)
 
 
 def _together(plan: Plan, facts: Sequence[Facts]) -> Fraction:
@@ -242,7 +238,7 @@ def _weights_losses(
 
 def _require_found(plan: Plan, number: int) -> None:
     """Refuse tables of groups that were not found before."""
-    for place in _tables_of(plan.draws[number].what):
+    for place in tables_of(plan.draws[number].what):
         if not 0 <= place < len(plan.tables):
             raise Refused("a table that is not there")
         keys = plan.tables[place].keys

@@ -7,9 +7,11 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpframe.aggregates.measurement import CellCounts, Table
 from dpframe.errors import DPFrameError, EngineError
@@ -17,13 +19,12 @@ from dpframe.frames.groups import Groups
 from dpframe.frames.per_individual import without
 from dpframe.frames.relation import Relation
 from dpframe.lower.buckets import in_buckets, people_of
-from dpframe.lower.choosing import Chooser, Numbers, chosen_keys, order_of
 from dpframe.lower.engines.engine import ClusterLost, Engine, require_supported
 from dpframe.lower.engines.log import log_failure
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.from_plan import PlanTables
 from dpframe.lower.read_once import columns_read, read_once
-from dpframe.lower.tables import Lowered, count_cells, lower_query
+from dpframe.lower.tables import Lowered, count_cells, group_columns, lower_query
 from dpframe.mechanisms.salt import fresh_salt
 from dpframe.rows.failures import FAILURES, unexpected
 from dpframe.rows.operation import Namespace
@@ -419,3 +420,53 @@ def _counted(
         for query, result in zip(lowered, results, strict=True)
         for table, cells in zip(query.tables, count_cells(query, result, groups), strict=True)
     }
+
+
+# The groups that appear, where groups are not listed: from exact numbers to keys in their
+# order.
+
+
+Numbers: TypeAlias = "NDArray[np.int64]"
+
+
+class Chooser(Protocol):
+    """Chooses among unlisted groups."""
+
+    @property
+    def table(self) -> Table:
+        """The numbers that it chooses by."""
+        ...
+
+    @property
+    def rounds(self) -> Sequence[Chooser]:
+        """What chooses in each of several rounds, those that were chosen left out; or this one."""
+        ...
+
+    def keep(self, counts: Numbers) -> tuple[NDArray[np.bool_], Numbers | None]:
+        """Whether groups with such numbers appear, and the noisy numbers where these decide."""
+        ...
+
+
+def chosen_keys(
+    chooser: Chooser, lowered: Sequence[Lowered], results: Sequence[pl.DataFrame], groups: Groups
+) -> tuple[pl.DataFrame, Numbers | None]:
+    """The keys that appear, sorted; in the data's order they would reveal rows."""
+    for query, result in zip(lowered, results, strict=True):
+        if query.cells is None and chooser.table.statistic in query.statistics:
+            value = pl.col(f"v{query.statistics.index(chooser.table.statistic)}")
+            columns = group_columns(groups)
+            merged = result.group_by(columns).agg(value.sum().cast(pl.Int64).alias("number"))
+            schema = zip(columns, groups.keys.dtypes, strict=True)
+            merged = merged.with_columns(*(pl.col(column).cast(t) for column, t in schema))
+            kept, noisy = chooser.keep(merged["number"].to_numpy())
+            order = order_of(merged.select(columns))
+            places = order[kept[order]]
+            names = dict(zip(columns, groups.keys.columns, strict=True))
+            found = merged.select(columns)[places].rename(names)
+            return found, None if noisy is None else noisy[places]
+    raise AssertionError("the individuals of each group are counted")
+
+
+def order_of(keys: pl.DataFrame) -> NDArray[np.uint32]:
+    """Which place each key has when they are sorted."""
+    return keys.select(pl.arg_sort_by(keys.columns)).to_series().to_numpy()

@@ -18,9 +18,9 @@ from functools import cached_property
 from itertools import islice, product
 from math import prod
 from types import SimpleNamespace
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
-from dpframe.aggregates.cells import MOST_EDGES, Comparable, Edges, comparable
+from dpframe.aggregates.cells import MOST_EDGES, Edges, comparable
 from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.request import with_places
 from dpframe.aggregates.values import Value
@@ -47,8 +47,6 @@ from dpframe.plan.remarks import OWNED, owner_remark
 from dpframe.plan.several import after_search, blocks_of
 from dpframe.plan.terms import RowsAfter, Terms
 from dpframe.plan.verified import nodes_of
-
-__all__ = ["disagreement"]
 
 
 def disagreement(plan: PlanData, physical: kernel.Plan) -> str | None:
@@ -91,7 +89,8 @@ def _disagreements(plan: PlanData, physical: kernel.Plan) -> Iterator[str]:
     for choice, option in zip(choices, physical.options, strict=True):
         if not _is_cost(choice.cost, option):
             yield f"found.choices (limit {choice.n})"
-        if not any(_limit_of(frame) == choice.n for frame in option.frames):
+        limits = (f for f in option.frames if isinstance(f, kernel.KeepRows | kernel.KeepGroups))
+        if not any(frame.n == choice.n for frame in limits):
             yield f"found.choices (limit {choice.n})"
         if option is not physical.options[-1]:
             yield from _Comparison(query, option, plan.found, choice.n).differences()
@@ -99,10 +98,6 @@ def _disagreements(plan: PlanData, physical: kernel.Plan) -> Iterator[str]:
     if last.composition != plan.composition:
         yield "composition"
     yield from _of_query(query, last)
-
-
-def _limit_of(frame: kernel.Frame) -> int | None:
-    return frame.n if isinstance(frame, kernel.KeepRows | kernel.KeepGroups) else None
 
 
 def _is_cost(cost: Budget, physical: kernel.Plan) -> bool:
@@ -190,15 +185,9 @@ _Limits = Mapping[tuple[type, tuple[str, ...], int], int]
 
 
 class _Comparison:
-    """The steps, tables and draws of a reading, compared with those of its physical plan.
-
-    Parameters
-    ----------
-    plan, physical
-        The reading and the physical plan.
-    found, limit
-        For an option that is not the last: the limit that is found, and its value there. The
-        reading has the last option. Draws of others may be other ones of the same tables.
+    """The steps, tables and draws of a reading, compared with those of its physical plan. For an
+    option that is not the last, which the reading has: the limit that is found, and its value
+    there. Its draws may be other ones of the same tables.
     """
 
     def __init__(
@@ -234,12 +223,16 @@ class _Comparison:
 
     def edges_of(self, edges: Any, dtype: Any) -> Sequence[Fraction]:
         """The exact edges of steps, from what values of a type are compared with."""
-        every = (node.edges for node in nodes_of(self.physical.tables) if _is_steps(node))
+        nodes = nodes_of(self.physical.tables)
+        every = (node.edges for node in nodes if isinstance(node, kernel.UpTo))
         for exact in dict.fromkeys(every):
             if _size(exact) != edges["size"] or edges["size"] > MOST_EDGES:
                 continue  # few bytes may stand for any amount of numbers
             listed_out = _list(exact)
-            numbers = Edges.of(_comparable(listed_out, dtype), ())
+            # what values of a type are compared with
+            kind = DType(dtype["name"], scale=dtype.get("scale"))
+            value = Value(Column(""), Domain(kind, nullable=True))
+            numbers = Edges.of([comparable(number, value) for number in listed_out], ())
             listed = None if numbers.listed is None else [*map(definition, numbers.listed)]
             if (listed, numbers.digest) == (edges.get("listed"), edges.get("digest")):
                 return listed_out
@@ -292,8 +285,9 @@ class _Comparison:
                 for scan, columns in self.sources.items()
                 if _is_named(scan.name, column.frame) and column.name in columns
             ]
-            alike = (column.type == kind or _is_always(column.type, kind) for kind in types)
-            if types and not any(alike):
+            # a type may be stated with the one value that a declaration leaves
+            starts = tuple(f"{kind}, always " for kind in types)
+            if types and column.type not in types and not column.type.startswith(starts):
                 yield f"type of the column {column.name!r}"
 
     def _choices(self, block: PlanData) -> Iterator[tuple[dict[int, kernel.Scan], _Limits]]:
@@ -329,27 +323,15 @@ class _Comparison:
 
 
 class _Block:
-    """One frame of a reading with its groups, and what is drawn of it.
-
-    Parameters
-    ----------
-    whole
-        The comparison that it is a part of.
-    plan
-        The frame as a plan of its own.
-    scans, limits
-        The source that each of its frames is, and the limits of an option.
-    first
-        The place of its first draw.
-    """
+    """One frame of a reading with its groups, and what is drawn of it."""
 
     def __init__(
         self,
-        whole: _Comparison,
-        plan: PlanData,
-        scans: Mapping[int, kernel.Scan],
-        limits: _Limits,
-        first: int,
+        whole: _Comparison,  # The comparison that it is a part of
+        plan: PlanData,  # The frame as a plan of its own
+        scans: Mapping[int, kernel.Scan],  # The source that each of its frames is
+        limits: _Limits,  # The limits of an option
+        first: int,  # The place of its first draw
     ) -> None:
         self._whole, self._plan, self._first = whole, plan, first
         self._scans, self._limits = scans, limits
@@ -448,8 +430,14 @@ class _Block:
         """The tables that its draws are of; in an option all tables."""
         if self._whole.found is not None:
             return {*self._whole.tables}
-        draws = {self._first + release.draw for release in self._plan.releases}
-        return {table for place in draws for table in _tables_of(self._whole.subjects[place])}
+        tables = set[int]()
+        for release in self._plan.releases:
+            what = self._whole.subjects[self._first + release.draw]
+            if isinstance(what, kernel.Vector | kernel.Choice):
+                tables.update(what.tables)
+            else:
+                tables.add(what.table)
+        return tables
 
     def _numbers_of(self, choice: kernel.Choice, measurement: Any) -> kernel.Vector:
         """The numbers of candidates, where all of them are drawn with noise."""
@@ -568,10 +556,6 @@ class _Block:
         return release.exact == (exact if parts == 1 else exact.scaled(Fraction(1, parts)))
 
 
-def _is_steps(node: object) -> TypeGuard[kernel.UpTo]:
-    return isinstance(node, kernel.UpTo)
-
-
 def _size(numbers: kernel.Numbers) -> int:
     match numbers:
         case kernel.Progression(count=count):
@@ -588,17 +572,6 @@ def _list(numbers: kernel.Numbers) -> Sequence[Fraction]:
         case kernel.Ratios(numerators, denominator):
             return [Fraction(number, denominator) for number in numerators]
     return numbers
-
-
-def _comparable(exact: Sequence[Fraction], dtype: Any) -> list[Comparable]:
-    """What values of a type are compared with, as `dpframe.aggregates.cells.comparable` says."""
-    kind = DType(dtype["name"], scale=dtype.get("scale"))
-    value = Value(Column(""), Domain(kind, nullable=True))
-    return [comparable(number, value) for number in exact]
-
-
-def _tables_of(what: kernel.What) -> Sequence[int]:
-    return what.tables if isinstance(what, kernel.Vector | kernel.Choice) else (what.table,)
 
 
 def _form_of(what: kernel.What) -> kernel.What:
@@ -621,7 +594,12 @@ def _frames_in(steps: Sequence[Any]) -> Iterator[Any]:
 
 def _is_source(scan: kernel.Scan, plan: PlanData, others: Sequence[Any]) -> bool:
     """Whether a source is the one that a plan is of."""
-    if not _is_named(scan.name, plan.source) or scan.unit != _unit(plan.unit):
+    unit: kernel.Unit = (
+        kernel.Person(plan.unit.column, plan.unit.window, plan.unit.time)
+        if isinstance(plan.unit, Identifier)
+        else kernel.Rows(plan.unit.contributions)
+    )
+    if not _is_named(scan.name, plan.source) or scan.unit != unit:
         return False
     start, owners = f"{plan.source}: ", scan.owners
     if owners is None:
@@ -634,7 +612,7 @@ def _is_source(scan: kernel.Scan, plan: PlanData, others: Sequence[Any]) -> bool
 
 def _is_other(scan: kernel.Scan, other: Any, adjacency: Adjacency) -> bool:
     """Whether a source is one that a frame is joined with."""
-    unit = (
+    unit: Unit = (
         Rows(adjacency, scan.unit.contributions)
         if isinstance(scan.unit, kernel.Rows)
         else Identifier(scan.unit.column, scan.unit.every, scan.unit.time)
@@ -651,14 +629,3 @@ def _is_named(name: str, stated: str) -> bool:
     """Whether a source has a name, with a number where several sources do."""
     rest = name.removeprefix(stated)
     return name.startswith(stated) and re.fullmatch(r"( \([0-9]+\))?", rest) is not None
-
-
-def _is_always(stated: str, kind: str) -> bool:
-    """Whether a type is stated with the one value that a declaration leaves."""
-    return stated.startswith(f"{kind}, always ")
-
-
-def _unit(unit: Unit) -> kernel.Unit:
-    if isinstance(unit, Identifier):
-        return kernel.Person(unit.column, unit.window, unit.time)
-    return kernel.Rows(unit.contributions)

@@ -13,8 +13,7 @@ from itertools import accumulate
 
 from dpframe.core.budget import GDP, ZCDP, ApproxDP
 from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity, ScoreRange
-from dpframe.core.units import Identifier, Unit
-from dpframe.core.windows import Every
+from dpframe.core.units import Identifier
 from dpframe.errors import DPFrameError
 from dpframe.mechanisms import (
     AdditiveMechanism,
@@ -26,37 +25,32 @@ from dpframe.plan.data import PlanData
 from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.drawn_together import of_draws
 from dpframe.plan.noisy_aggregate import NoisyAggregate
-from dpframe.plan.parameters import contradicted
+from dpframe.plan.parameters import contradicts_parameters
 from dpframe.plan.pieces import FoundLimit
 from dpframe.plan.several import after_search, blocks_of, distinct_names, whole_fields
-from dpframe.plan.stated_costs import understated
+from dpframe.plan.stated_costs import understated_costs
 
 COMPOSITIONS = ("sum", "numerical", "zcdp")
 SPLITS = ("least error", "equal", "weights")
 
 
-def contradiction(plan: PlanData, *, verified: bool) -> str | None:
-    """The first thing that does not follow from the rest of the plan, if any.
-
-    Parameters
-    ----------
-    verified
-        Whether the kernel verifies its physical plan, and so the norms of all draws.
-    """
+def contradiction(plan: PlanData) -> str | None:
+    """The first thing that does not follow from the rest of the plan, if any."""
     try:
-        return next(_contradictions(plan, verified), None)
+        return next(_contradictions(plan), None)
     except (ArithmeticError, LookupError, ValueError, TypeError, AssertionError, DPFrameError):
         return "its numbers"
 
 
-def _contradictions(plan: PlanData, verified: bool) -> Iterator[str]:
+def _contradictions(plan: PlanData) -> Iterator[str]:
     if plan.composition not in COMPOSITIONS:
         yield "composition"
     if plan.split not in SPLITS:
         yield "split"
-    if contradicted(plan):
+    if contradicts_parameters(plan):
         yield "parameters"
-    if _every(plan.unit) != (None if plan.windows is None else plan.windows.every):
+    window = plan.unit.window if isinstance(plan.unit, Identifier) else None
+    if window != (None if plan.windows is None else plan.windows.every):
         yield "windows"
     yield from _of_session(plan)
     yield from _of_queries(plan)
@@ -65,8 +59,8 @@ def _contradictions(plan: PlanData, verified: bool) -> Iterator[str]:
         return
     for number, block in enumerate(blocks_of(plan)):
         where = f"blocks[{number}]." if plan.blocks else ""
-        yield from (f"{where}{what}" for what in _of_block(block, verified))
-    yield from understated(plan)
+        yield from (f"{where}{what}" for what in _of_block(block))
+    yield from understated_costs(plan)
 
 
 def _is_found(plan: PlanData, found: FoundLimit) -> bool:
@@ -85,11 +79,6 @@ def _is_found(plan: PlanData, found: FoundLimit) -> bool:
         and all(type(choice.cost) is type(plan.cost) for choice in found.choices)
         and earlier_fingerprint(alone) == last.fingerprint
     )
-
-
-def _every(unit: Unit) -> Every | None:
-    """The windows in which individuals are distinguished."""
-    return unit.window if isinstance(unit, Identifier) else None
 
 
 def _of_queries(plan: PlanData) -> Iterator[str]:
@@ -129,7 +118,7 @@ def _of_queries(plan: PlanData) -> Iterator[str]:
             yield "queries.names"
 
 
-def _of_block(plan: PlanData, verified: bool) -> Iterator[str]:
+def _of_block(plan: PlanData) -> Iterator[str]:
     """Contradictions in one frame and its groups."""
     yield from _of_groups(plan)
     names = [output.name for output in plan.outputs]
@@ -162,21 +151,13 @@ def _of_groups(plan: PlanData) -> Iterator[str]:
         yield "groups"
     if plan.best_group and plan.keys is None:
         yield "best_group"
-    laws = [release.law for release in plan.releases if isinstance(release.law, KeyMechanism)]
-    if any(len(law.in_rounds) != _rounds(plan) for law in laws):
-        yield "steps"
-
-
-def _rounds(plan: PlanData) -> int:
-    """The number of rounds, stated by its steps, in which groups are found; 0 for contradictory
-    steps.
-    """
     steps = [step.definition for step in plan.steps if isinstance(step.definition, dict)]
-    found = [step.get("rounds") for step in steps if step.get("step") == "WithoutFound"]
-    if not found:
-        return 1
-    (first, *others) = found
-    return first if type(first) is int and first > 1 and not others else 0
+    stated = [step.get("rounds") for step in steps if step.get("step") == "WithoutFound"]
+    first = stated[0] if len(stated) == 1 else 0  # which no rule has
+    rounds = first if type(first) is int and first > 1 else 0 if stated else 1
+    laws = [release.law for release in plan.releases if isinstance(release.law, KeyMechanism)]
+    if any(len(law.in_rounds) != rounds for law in laws):
+        yield "steps"
 
 
 def _of_session(plan: PlanData) -> Iterator[str]:
@@ -225,23 +206,14 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
         law.events(replace(release.exposure, repeats=1))
     if release.entries < 0 or release.bias < 0:
         yield "entries"
-    if isinstance(law, KeyMechanism) and not _is_rule_for(law, release):
-        yield "law"
-    rows, groups, _ = spread.tight
+    rows, groups, most = spread.tight
+    if isinstance(law, KeyMechanism):  # the rule is for the stated weights, and these for its noise
+        weights = exact.l1 == rows and exact.l2_squared == spread.l2_squared and exact.linf == most
+        if not law.is_for(spread.norm, groups) or (spread.norm is not None and not weights):
+            yield "law"
     once = isinstance(law, (AdditiveMechanism, VectorMechanism))  # its cost is that of one vector
     if release.repeats < law.least_repeats(rows, groups) or (once and release.repeats != 1):
         yield "repeats"
-
-
-def _is_rule_for(law: KeyMechanism, release: NoisyAggregate) -> bool:
-    """Whether a rule is for the weights that are stated, and these for its noise."""
-    spread, exact = release.spread, release.exact
-    rows, groups, most = spread.tight
-    if not law.is_for(spread.norm, groups):
-        return False
-    if spread.norm is None:
-        return True
-    return exact.l1 == rows and exact.l2_squared == spread.l2_squared and exact.linf == most
 
 
 def _are_norms(exact: ExactSensitivity) -> bool:

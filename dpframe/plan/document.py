@@ -31,8 +31,8 @@ from dpframe.kernel.plan import Plan, Refused, plan_of, write
 from dpframe.ledger.amounts import decimals
 from dpframe.plan.codec import Malformed, decode, encode
 from dpframe.plan.data import PlanData
-from dpframe.plan.draws import renumbered, with_draws, without_own_draws
-from dpframe.plan.earlier import completed, completed_session
+from dpframe.plan.draws import renumber, with_draws, without_own_draws
+from dpframe.plan.earlier import complete, complete_session
 from dpframe.plan.meaning import meaning
 from dpframe.plan.parameters import template, without_values
 
@@ -52,21 +52,13 @@ _COLUMNS = "columns"
 """A field that documents of the edition before lack."""
 _OF_SEVERAL = ("blocks", "queries")
 """Fields that only plans of several queries write."""
-_PARAMETERS = "parameters"
-"""A field that only plans with parameters write."""
-_WINDOWS = "windows"
-"""A field that only plans write whose unit has windows."""
-_FOUND = "found"
-"""A field that only plans write in which a limit is found."""
 _NO_OTHERS: Mapping[str, Any] = {
-    "blocks": [],
-    "queries": [],
-    _PARAMETERS: [],
-    _WINDOWS: None,
-    _FOUND: None,
-    **{name: [] for name in _STATED},
-    _COLUMNS: None,
+    **{name: [] for name in (*_OF_SEVERAL, "parameters", *_STATED)},
+    **dict.fromkeys(("windows", "found", _COLUMNS)),
 }
+"""Fields that documents leave out where they are so: documents of one query, without parameters,
+windows and so on, are what they were before there were any.
+"""
 _UNSAID = re.compile(r"^(counts: |)(noise may make )")
 """Where notes of the edition before called results unbiased, also where a limit, a weight or a
 clamp moves them.
@@ -104,12 +96,7 @@ def template_fingerprint(
 ) -> str:
     """The digest of all plans that differ from this one only in the values of some parameters;
     `allowed` gives the allowed values of each, in words. With `earlier` as the edition before
-    made it.
-
-    Raises
-    ------
-    KeyError
-        When the plan does not have the parameter.
+    made it. Raises `KeyError` when the plan does not have the parameter.
     """
     known = {parameter.name for parameter in plan.parameters}
     for name in allowed:
@@ -136,12 +123,8 @@ def lacks_types(plan: PlanData) -> bool:
 
 def says_the_same(earlier: PlanData, plan: PlanData, allowed: Mapping[str, str]) -> bool:
     """Whether a plan from a document of the edition before says all that another one does but types
-    of columns, which it cannot; values of parameters in `allowed` may be others.
-
-    Raises
-    ------
-    KeyError
-        When one does not have the parameter.
+    of columns, which it cannot; values of parameters in `allowed` may be others. Raises `KeyError`
+    when one does not have the parameter.
     """
     untyped = replace(
         plan,
@@ -177,8 +160,16 @@ def job_digest(plan: PlanData) -> str:
 
 
 def to_json(plan: PlanData, indent: int | None) -> str:
-    """The document of a plan."""
-    return _written(document_of(plan), indent)
+    """The document of a plan, as JSON that can be stored as UTF-8: names that cannot are escaped,
+    and then all others too.
+    """
+    document = document_of(plan)
+    text = json.dumps(document, indent=indent, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(document, indent=indent, allow_nan=False)
+    return text
 
 
 def document_of(plan: PlanData) -> dict[str, Any]:
@@ -201,26 +192,11 @@ def document_of(plan: PlanData) -> dict[str, Any]:
     return {**{name: document[name] for name in order}, "digest": digest}
 
 
-def _written(document: Mapping[str, Any], indent: int | None) -> str:
-    """JSON that can be stored as UTF-8: names that cannot are escaped, and then all others too."""
-    text = json.dumps(document, indent=indent, ensure_ascii=False, allow_nan=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(document, indent=indent, allow_nan=False)
-    return text
-
-
 def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """The fields of the plan that a document holds, given their types, and the document in the form
-    that digests are made of, which does not depend on the order of names in objects.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it is not the document of a plan, or one of another version.
-    PlanMismatch
-        When it is not what was once written.
+    that digests are made of, which does not depend on the order of names in objects. Raises
+    `UnsupportedOperation` when it is not the document of a plan, or one of another version, and
+    `PlanMismatch` when it is not what was once written.
     """
     try:
         document = _parsed(content_of(text))
@@ -247,7 +223,10 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         if session.keys() != {*_OF_SESSION} or contents.keys() != said.keys():
             raise edited("fields are missing or unknown")
         fields = {n: decode(hint, contents[n], n) for n, hint in said.items()}
-        fields |= {"physical": _physical(document), "dpframe_version": _version(document)}
+        fields |= {"physical": _physical(document), "dpframe_version": None}
+        if not of_first:
+            said = document["dpframe_version"]
+            fields["dpframe_version"] = decode(str, said, "dpframe_version")
         if any(fields_beside(fields)[name] != found for name, found in beside.items()):
             raise edited("its decimals do not match its exact amounts")
         return fields, whole
@@ -265,13 +244,6 @@ def _physical(document: Mapping[str, Any]) -> Plan | None:
         raise _other_physical() from None
 
 
-def _version(document: Mapping[str, Any]) -> str | None:
-    """The version of dpframe that made a plan; None in a document of version 1."""
-    if document["schema_version"] == _FIRST_VERSION:
-        return None
-    return str(decode(str, document["dpframe_version"], "dpframe_version"))
-
-
 def _other_physical() -> PlanMismatch:
     """The refusal of a physical plan that no dpframe of this version writes."""
     return PlanMismatch(
@@ -286,14 +258,8 @@ def _other_physical() -> PlanMismatch:
 
 def physical_in(text: object) -> Plan | None:
     """The physical plan of a document, before anything else in it is checked; None in a document of
-    version 1.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it is not the document of a plan, or one of another version.
-    PlanMismatch
-        When it has no physical plan.
+    version 1. Raises `UnsupportedOperation` when it is not the document of a plan, or one of
+    another version, and `PlanMismatch` when it has no physical plan.
     """
     try:
         return _physical(_parsed(content_of(text)))
@@ -312,19 +278,14 @@ def fields_beside(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def stated_in(text: str) -> str:
     """The fingerprint that the document of a plan has, which of an earlier version is that of less
-    than this one reads in it.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it is not the document of a plan, or one of another version.
+    than this one reads in it. Raises `UnsupportedOperation` as `physical_in` does.
     """
     return str(_parsed(text)["fingerprint"])
 
 
 def _complete(document: dict[str, Any]) -> dict[str, Any]:
     """A document of version 1 as this edition writes it."""
-    plan, session = completed(document["plan"]), completed_session(document["session"])
+    plan, session = complete(document["plan"]), complete_session(document["session"])
     if "requested" not in plan:
         moved = {name: session.pop(name) for name in _ONCE_OF_SESSION if name in session}
         plan |= moved
@@ -410,20 +371,10 @@ def _contents(plan: PlanData) -> dict[str, Any]:
     beside = (*_OF_SESSION, *_OF_KERNEL)
     fields = (f for name, f in plan.__dataclass_fields__.items() if name not in beside)
     contents = {written(field): encode(getattr(plan, field.name)) for field in fields}
-    if not plan.blocks:  # documents of one query are what they were before there were others
-        contents = {n: found for n, found in contents.items() if n not in _OF_SEVERAL}
-    if not plan.parameters:
-        del contents[_PARAMETERS]
-    if plan.windows is None:
-        del contents[_WINDOWS]
-    if plan.found is None:
-        del contents[_FOUND]
-    if plan.columns is None:
-        del contents[_COLUMNS]
-    for name in _STATED:
-        if not contents[name]:
-            del contents[name]
-    return without_own_draws(contents)
+    unsaid = {name for name, nothing in _NO_OTHERS.items() if contents[name] == nothing}
+    if plan.blocks:
+        unsaid -= {*_OF_SEVERAL}
+    return without_own_draws({n: item for n, item in contents.items() if n not in unsaid})
 
 
 def _earlier(contents: Mapping[str, Any]) -> dict[str, Any]:
@@ -437,9 +388,7 @@ def _earlier(contents: Mapping[str, Any]) -> dict[str, Any]:
             _without_later_warnings({n: item for n, item in block.items() if n != _COLUMNS})
             for block in result["blocks"]
         ]
-    result["outputs"] = [
-        {**output, "note": _as_of_before(output["note"])} for output in result["outputs"]
-    ]
+    result["outputs"] = [{**o, "note": _as_of_before(o["note"])} for o in result["outputs"]]
     return result
 
 
@@ -470,7 +419,7 @@ def _fingerprint(contents: Mapping[str, Any], *, of_first: bool = False) -> str:
         numbers.setdefault(number, len(numbers))
     record = dict(contents)
     record["outputs"] = [o | {"releases": [numbers[n] for n in o["releases"]]} for o in outputs]
-    record["releases"] = renumbered([contents["releases"][number] for number in numbers])
+    record["releases"] = renumber([contents["releases"][number] for number in numbers])
     if "forced" in record:
         places = {number: place for place, (number, _) in enumerate(order)}
         forced = [{**one, "output": places[one["output"]]} for one in record["forced"]]
@@ -485,12 +434,8 @@ def _digest(value: object, *, of_first: bool = False) -> str:
 
 
 def content_of(source: object) -> str | bytes:
-    """The text of a document itself, or what is in a file.
-
-    Raises
-    ------
-    UnsupportedOperation
-        When it cannot be read.
+    """The text of a document itself, or what is in a file. Raises `UnsupportedOperation` when it
+    cannot be read.
     """
     if isinstance(source, str | bytes):
         return source

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
 
 from dpframe.aggregates.reconstructed_error import RebuiltError
 from dpframe.mechanisms import AdditiveMechanism, VectorMechanism
@@ -14,11 +13,6 @@ from dpframe.plan.data import PlanData
 from dpframe.plan.joint_draw import JointDraw
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.pieces import PlanOutput
-
-__all__ = ["of_draws"]
-
-_SQUARES: Final = "sum_of_squares"
-"""The last part of what sums of squares are called, see `dpframe.aggregates.mean`."""
 
 
 def of_draws(plan: PlanData) -> Iterator[str]:

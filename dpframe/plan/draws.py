@@ -11,37 +11,31 @@ from typing import Any
 
 
 def without_own_draws(plan: dict[str, Any]) -> dict[str, Any]:
-    """The document of a plan, where releases that are drawn alone do not say so."""
-    releases = [
-        {name: item for name, item in release.items() if name not in ("draw", "joint")}
-        if release["joint"] is None
-        else {**release, "joint": _without_nothing(release["joint"])}
-        for release in map(_without_no_norm, plan["releases"])
-    ]
+    """The document of a plan, where releases that are drawn alone do not say so, and those of
+    individuals that are not weighed say no norm. Of numbers that are moved separately conditions
+    and arches are left out.
+    """
+    releases = []
+    for release in plan["releases"]:
+        spread, joint = release["spread"], release["joint"]
+        if spread["norm"] is None:
+            spread = {name: item for name, item in spread.items() if name != "norm"}
+        release = {**release, "spread": spread}
+        if joint is None:
+            release = {n: item for n, item in release.items() if n not in ("draw", "joint")}
+        else:
+            conditions = () if joint["conditions"] else ("conditions", "kept")
+            unsaid = (*conditions, *(() if joint["arches"] else ("arches",)))
+            release["joint"] = {n: item for n, item in joint.items() if n not in unsaid}
+        releases.append(release)
     return {**plan, "releases": releases}
-
-
-def _without_nothing(joint: dict[str, Any]) -> dict[str, Any]:
-    """Conditions and arches are left out if numbers are moved separately."""
-    conditions = () if joint["conditions"] else ("conditions", "kept")
-    unsaid = (*conditions, *(() if joint["arches"] else ("arches",)))
-    return {name: item for name, item in joint.items() if name not in unsaid}
 
 
 def _with_nothing(joint: object) -> object:
     if not isinstance(joint, dict):
         return joint
-    result = joint if "arches" in joint else {**joint, "arches": []}
-    if not {"conditions", "kept"} & joint.keys():
-        return {**result, "conditions": [], "kept": []}
-    return result
-
-
-def _without_no_norm(release: dict[str, Any]) -> dict[str, Any]:
-    spread = release["spread"]
-    if spread["norm"] is not None:
-        return release
-    return {**release, "spread": {n: item for n, item in spread.items() if n != "norm"}}
+    none = () if {"conditions", "kept"} & joint.keys() else ("conditions", "kept")
+    return {"arches": [], **joint, **{name: [] for name in none}}
 
 
 def with_norm(spread: object) -> object:
@@ -68,7 +62,7 @@ def with_draws(plan: Mapping[str, Any]) -> dict[str, Any]:
     return {**plan, "releases": found}
 
 
-def renumbered(releases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def renumber(releases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Releases in another order, with draws numbered by it."""
     numbers: dict[object, int] = {}
     result = []

@@ -26,23 +26,19 @@ _CENTRED = {"MeanError": ("GridSum", "grid"), "VarianceError": ("SquareSum", "in
 """Which statistic of an output centres its values, and where that says the point."""
 
 
-def completed_session(session: Mapping[str, Any]) -> dict[str, Any]:
+def complete_session(session: Mapping[str, Any]) -> dict[str, Any]:
     """The session of a document, with the budget."""
     return {"budget": None, **session}
 
 
-def completed(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The plan of a document, with its missing fields; equal to it if nothing is missing.
-
-    Raises
-    ------
-    Malformed
-        When that cannot follow because numbers are invalid.
+def complete(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The plan of a document, with its missing fields; equal to it if nothing is missing. Raises
+    `Malformed` when that cannot follow because numbers are invalid.
     """
     result = dict(plan)
-    for name, complete in (("releases", _with_largest), ("outputs", _with_middle)):
+    for name, fill in (("releases", _with_largest), ("outputs", _with_middle)):
         if isinstance(result.get(name), list):
-            result[name] = [complete(i) if isinstance(i, dict) else i for i in result[name]]
+            result[name] = [fill(i) if isinstance(i, dict) else i for i in result[name]]
     return result
 
 
@@ -53,19 +49,14 @@ def _with_largest(release: dict[str, Any]) -> dict[str, Any]:
     total = decode(Fraction, scores["l1"], "scores.l1")
     squared = decode(Fraction, scores["l2_squared"], "scores.l2_squared")
     spread = decode(ContributionBounds, with_norm(release.get("spread")), "spread")
-    largest = _largest(total, squared, spread)
-    return {**release, "scores": {**scores, "linf": str(largest)}}
-
-
-def _largest(total: Fraction, squared: Fraction, spread: ContributionBounds) -> Fraction:
-    """The range in one group, whose sum and the sum of squares over groups are known."""
+    # the range in one group, whose sum and the sum of squares over groups are known
+    root = Fraction(isqrt(max(0, squared.numerator * squared.denominator)), squared.denominator)
+    largest = min(total, root)
     if spread.is_bounded and spread.tight[0]:
         rows, _, per_group = spread.tight
-        each = total / rows
-        if squared == spread.l2_squared * each**2:
-            return per_group * each
-    root = Fraction(isqrt(max(0, squared.numerator * squared.denominator)), squared.denominator)
-    return min(total, root)
+        if squared == spread.l2_squared * (total / rows) ** 2:
+            largest = per_group * (total / rows)
+    return {**release, "scores": {**scores, "linf": str(largest)}}
 
 
 def _with_middle(output: dict[str, Any]) -> dict[str, Any]:

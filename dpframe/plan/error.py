@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.aggregates.error import (
-    Guess,
     MeanError,
     NoErrorBound,
     PartError,
@@ -20,7 +19,6 @@ from dpframe.aggregates.error import (
 from dpframe.aggregates.noise import Drawn, JointNoise, noise_law
 from dpframe.aggregates.reconstructed_error import (
     DistributionError,
-    DistributionSetsError,
     EdgesError,
     OutputError,
     RebuiltError,
@@ -33,15 +31,6 @@ from dpframe.errors import PlanMismatch
 from dpframe.mechanisms import AdditiveMechanism, ReportMechanism
 from dpframe.plan.noisy_aggregate import NoisyAggregate, needs_count
 
-__all__ = [
-    "error_of",
-    "error_of_run",
-    "errors_by_edge",
-    "errors_by_set",
-    "errors_of_sets",
-    "noise_of",
-]
-
 
 def error_of(
     rule: OutputError,
@@ -51,43 +40,44 @@ def error_of(
     count: float | None,
     guess: object,
 ) -> float:
-    """A bound on the error that holds with probability `level`; see `Plan.accuracy`.
-
-    Parameters
-    ----------
-    rule
-        How the error of the output comes from its releases.
-    used
-        The releases, in the order in which the output takes them.
-    level
-        Between 0 and 1, exclusive.
-    simultaneous
-        Whether it holds for all groups together.
-    count, guess
-        What is guessed of the data.
+    """A bound on the error that holds with probability `level`, between 0 and 1 exclusive; see
+    `Plan.accuracy`. `used` has the releases in the order in which the output takes them. Groups,
+    edges and sets that it holds for together are counted by the union bound.
     """
     match rule:
         case NoErrorBound():
             raise rule.refusal()
         case RankError() | RunRankError():
-            return _of_ranks(rule, used, level, simultaneous)
+            laws = _of_levels(used, 1 if isinstance(rule, RankError) else 2)
+            level = _each(level, used[-1].entries // rule.cells if simultaneous else 1)
+            if isinstance(rule, RankError):
+                return rule.quantile(laws[0], level)
+            return rule.quantile(laws, level)
         case MeanError() | VarianceError():
-            return _of_moments(rule, used, level, simultaneous, rule.guessed(guess, count))
+            guessed = rule.guessed(guess, count)
+            groups = max(release.entries for release in used) if simultaneous else 1
+            if len(used) != rule.parts:
+                raise _no_such_parts()
+            biases = [release.bias for release in used]
+            return rule.quantile(noise_of(used), _each(level, groups), biases, guessed)
         case RebuiltError():
             by_set = errors_by_set(rule, used, level, simultaneous, count, guess)
             return max(error for _, error in by_set)
         case DistributionError() | RootError():
-            return float(errors_by_edge(rule, used, level, simultaneous).max())
-        case DistributionSetsError():
-            of_sets = errors_of_sets(rule, used, level, simultaneous)
-            return float(max(errors.max() for _, errors in of_sets))
+            by_edge = errors_by_edge(rule, used, level, simultaneous)
+            return float(max(errors.max() for _, errors in by_edge))
         case RunError():
             return float(error_of_run(rule, used, level, simultaneous))
         case RunningError():
-            return _of_totals(rule, used, level, simultaneous)
+            if len(used) != 1 or not isinstance(used[0].law, AdditiveMechanism):
+                raise _no_such_parts()
+            sums = rule.sums  # the total of all periods has the largest error
+            together = used[0].entries // sums.drawn_rows * sums.periods if simultaneous else 1
+            worst = rule.worst(used[0].law, _each(level, together))
+            return float(worst * used[0].step * sums.unit)
         case PartError():
             pass
-    level = 1 - (1 - level) / max(1, len(used))
+    level = _each(level, len(used))
     if len(used) == 1 and isinstance(used[0].law, ReportMechanism):
         if count is None:
             raise needs_count((*used[0].users, used[0].name)[0])
@@ -95,47 +85,9 @@ def error_of(
     return rule.bound([release.accuracy(level, simultaneous) for release in used])
 
 
-def _of_ranks(
-    rule: RankError | RunRankError,
-    used: Sequence[NoisyAggregate],
-    level: Fraction,
-    simultaneous: bool,
-) -> float:
-    """Of quantiles that are read off noisy counts."""
-    laws = _of_levels(used, 1 if isinstance(rule, RankError) else 2)
-    groups = used[-1].entries // rule.cells if simultaneous else 1
-    level = 1 - (1 - level) / max(1, groups)  # union bound
-    return (
-        rule.quantile(laws[0], level) if isinstance(rule, RankError) else rule.quantile(laws, level)
-    )
-
-
-def _of_moments(
-    rule: MeanError | VarianceError,
-    used: Sequence[NoisyAggregate],
-    level: Fraction,
-    simultaneous: bool,
-    guess: Guess,
-) -> float:
-    """The accuracy of a mean or a variance."""
-    groups = max(release.entries for release in used) if simultaneous else 1
-    biases = [release.bias for release in used]
-    if len(used) != rule.parts:
-        raise _no_such_parts()
-    level = 1 - (1 - level) / max(1, groups)  # union bound
-    return rule.quantile(noise_of(used), level, biases, guess)
-
-
-def _of_totals(
-    rule: RunningError, used: Sequence[NoisyAggregate], level: Fraction, simultaneous: bool
-) -> float:
-    """The accuracy of the total of all periods, which has the largest error."""
-    if len(used) != 1 or not isinstance(used[0].law, AdditiveMechanism):
-        raise _no_such_parts()
-    sums = rule.sums
-    if simultaneous:  # union bound over groups and periods
-        level = 1 - (1 - level) / max(1, used[0].entries // sums.drawn_rows * sums.periods)
-    return float(rule.worst(used[0].law, level) * used[0].step * sums.unit)
+def _each(level: Fraction, many: int) -> Fraction:
+    """The level of each of several bounds that hold together (union bound)."""
+    return 1 - (1 - level) / max(1, many)
 
 
 def errors_by_set(
@@ -153,7 +105,7 @@ def errors_by_set(
     groups = 1
     if simultaneous:  # of cells there are as many tables as groups
         groups = rule.groups * (used[0].entries // rule.entries)
-    level = 1 - (1 - level) / max(1, groups)  # union bound
+    level = _each(level, groups)
     starts = itertools.accumulate(map(len, rule.measured[:-1]), initial=0)
     biases = [used[start].bias for start in starts]
     result = []
@@ -173,43 +125,22 @@ def errors_by_edge(
     used: Sequence[NoisyAggregate],
     level: Fraction,
     simultaneous: bool = False,
-) -> NDArray[np.int64]:
-    """A bound on the error of the number of rows up to each edge."""
-    laws, groups = _levels(rule, used)
-    together = max(1, groups * rule.shown) if simultaneous else 1
-    return rule.reaches(laws, 1 - (1 - level) / together)[: rule.shown]  # union bound
-
-
-def errors_of_sets(
-    rule: DistributionSetsError,
-    used: Sequence[NoisyAggregate],
-    level: Fraction,
-    simultaneous: bool = False,
 ) -> list[tuple[tuple[int, ...], NDArray[np.int64]]]:
     """The columns of each grouping set, and a bound on the error of the number of rows up to each
-    edge.
+    edge; without grouping sets one set of no columns.
     """
-    laws = [release.law for release in used if isinstance(release.law, AdditiveMechanism)]
-    if len(laws) != rule.parts or len(used) != rule.parts:
-        raise _no_such_parts()
-    together = max(1, rule.groups * rule.shown) if simultaneous else 1
-    level = 1 - (1 - level) / together  # union bound
-    return [(kept, rule.reaches(laws, kept, level)[: rule.shown]) for kept in rule.sets]
+    laws, groups = _of_levels(used, rule.parts), rule.groups(used[-1].entries)
+    level = _each(level, groups * rule.shown if simultaneous else 1)
+    return [(kept, rule.reaches(laws, level, kept)[: rule.shown]) for kept in rule.sets]
 
 
 def error_of_run(
     rule: RunError, used: Sequence[NoisyAggregate], level: Fraction, simultaneous: bool = False
 ) -> int:
     """A bound on the error of the number of rows in some cells of each group."""
-    laws, groups = _levels(rule.edges, used)
-    return rule.noise(laws).quantile(level, max(1, groups) if simultaneous else 1)
-
-
-def _levels(
-    rule: EdgesError, used: Sequence[NoisyAggregate]
-) -> tuple[list[AdditiveMechanism], int]:
-    """The noise of each level, and the number of groups."""
-    return _of_levels(used, rule.parts), used[-1].entries // rule.cells
+    laws, groups = _of_levels(used, rule.edges.parts), rule.edges.groups(used[-1].entries)
+    noise = rule.edges.range_noise(laws, 0, rule.cells)
+    return noise.quantile(level, max(1, groups) if simultaneous else 1)
 
 
 def _of_levels(used: Sequence[NoisyAggregate], parts: int) -> list[AdditiveMechanism]:
@@ -221,12 +152,8 @@ def _of_levels(used: Sequence[NoisyAggregate], parts: int) -> list[AdditiveMecha
 
 
 def noise_of(used: Sequence[NoisyAggregate]) -> JointNoise:
-    """The joint law of the noise of releases that it is added to.
-
-    Raises
-    ------
-    PlanMismatch
-        When one is not such a release, which is possible only in a made-up plan.
+    """The joint law of the noise of releases that it is added to. Raises `PlanMismatch` when one is
+    not such a release, which is possible only in a made-up plan.
     """
     return noise_law(_noises(used))
 

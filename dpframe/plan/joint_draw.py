@@ -15,33 +15,22 @@ from dpframe.mechanisms import Arch, Box, box_of
 
 @dataclass(frozen=True, slots=True)
 class JointDraw:
-    """A vector that is drawn at once, and one number that follows from it.
+    """A vector that is drawn at once, and one number that follows from it."""
 
-    Parameters
-    ----------
-    widths, turned
-        By how much a row that comes or goes, or one that stays and changes, moves each number of
-        the vector at most.
-    exact
-        The sensitivity of all vectors, one for each group, in steps.
-    factors, divisor
-        The number is the sum of factor times drawn number, over the divisor.
-    conditions, kept
-        For rows that change: the condition of each number (0 means that the row is there, else an
-        expression has a value), and its movement by a row that meets the condition before and
-        after; see `dpframe.kernel.moves.moves_of`. Empty where each number is one on
-        its own.
-    arches
-        The places of numbers that are a count of values, their sum, and the sum of their squares.
-    """
-
+    # By how much a row that comes or goes moves each number of the vector at most, and by how much
+    # one that stays and changes does.
     widths: tuple[int, ...]
     turned: tuple[int, ...]
-    exact: ExactSensitivity
+    exact: ExactSensitivity  # The sensitivity of all vectors, one for each group, in steps
+    # The number is the sum of factor times drawn number, over the divisor.
     factors: tuple[int, ...] = field(metadata={EXACT: True})
     divisor: int = field(metadata={EXACT: True})
+    # For rows that change: the condition of each number (0 means that the row is there, else an
+    # expression has a value), and its movement by a row that meets the condition before and after;
+    # see `dpframe.kernel.moves.moves_of`. Empty where each number is one on its own.
     conditions: tuple[int, ...] = ()
     kept: tuple[int, ...] = ()
+    # The places of numbers that are a count of values, their sum, and the sum of their squares.
     arches: tuple[Arch, ...] = ()
 
     def box(self, spread: ContributionBounds, grouped: bool) -> Box:
@@ -51,16 +40,9 @@ class JointDraw:
     def is_of(
         self, draw: kernel.Draw, additions: Sequence[Addition], *, changes: bool, whole: bool
     ) -> bool:
-        """Whether rows move the numbers of a draw as is stated here.
-
-        Parameters
-        ----------
-        draw
-            The draw in the physical plan.
-        additions
-            What a row adds to each of its tables.
-        changes, whole
-            Whether neighbours have other values in rows, and whether it is one group of all rows.
+        """Whether rows move the numbers of a draw in the physical plan as is stated here, given
+        what a row adds to each table. `changes` if neighbours have other values in rows, `whole` if
+        it is one group of all rows.
         """
         assert isinstance(draw.what, kernel.Vector)
         arches = draw.law.arches if isinstance(draw.law, kernel.Box) else ()

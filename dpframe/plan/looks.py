@@ -5,14 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = [
-    "looks_identifying",
-    "looks_like_a_person",
-    "looks_like_an_event",
-    "name_words",
-    "words_of",
-]
-
 
 def words_of(text: str) -> frozenset[str]:
     return frozenset(text.split())

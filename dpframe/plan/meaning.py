@@ -12,8 +12,6 @@ from typing import Any
 from dpframe.kernel import plan as kernel
 from dpframe.plan.parameters import without
 
-__all__ = ["meaning"]
-
 _PLACES = {
     "input": "frames",
     "left": "frames",
@@ -48,7 +46,17 @@ def _in_order(plan: dict[str, Any]) -> dict[str, Any]:
     plan = {**plan, "options": list(map(_in_order, plan["options"]))}
     if len(plan["draws"]) < 2 or any(frame["node"] == "Without" for frame in plan["frames"]):
         return plan
-    digests = _digests(plan)
+    # digests of draws, in which digests of tables and frames stand for their places, and nothing
+    # for places of other draws
+    known: dict[str, dict[int, Any]] = {
+        "frames": {},
+        "tables": {},
+        "draws": dict.fromkeys(range(len(plan["draws"]))),
+    }
+    for kind in ("frames", "tables"):
+        for place, item in enumerate(plan[kind]):
+            known[kind][place] = _digest(_replace_places(item, known))
+    digests = [_digest(_replace_places(draw, known)) for draw in plan["draws"]]
     draws = sorted(range(len(digests)), key=lambda place: digests[place])
     tables = _by_use(
         plan, "tables", _places_in([plan["draws"][place] for place in draws], "tables")
@@ -62,21 +70,6 @@ def _in_order(plan: dict[str, Any]) -> dict[str, Any]:
         kind: [_replace_places(plan[kind][old], new) for old in order]
         for kind, order in orders.items()
     }
-
-
-def _digests(plan: Mapping[str, Any]) -> list[str]:
-    """A digest of each draw, in which digests of tables and frames stand for their places. Places
-    of other draws are left out.
-    """
-    known: dict[str, dict[int, Any]] = {
-        "frames": {},
-        "tables": {},
-        "draws": dict.fromkeys(range(len(plan["draws"]))),
-    }
-    for kind in ("frames", "tables"):
-        for place, item in enumerate(plan[kind]):
-            known[kind][place] = _digest(_replace_places(item, known))
-    return [_digest(_replace_places(draw, known)) for draw in plan["draws"]]
 
 
 def _replace_places(

@@ -9,7 +9,7 @@ keys and frames are part of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from dpframe.core.parameters import Parameter
 from dpframe.frames.definition import PARAMETER, definition
 from dpframe.plan.codec import encode
 from dpframe.plan.data import PlanData
-from dpframe.plan.pieces import PlanStep
+from dpframe.plan.pieces import PlanBlock, PlanStep
 
 _LISTED = "Listed"
 P = TypeVar("P", bound=PlanData)
@@ -26,24 +26,14 @@ P = TypeVar("P", bound=PlanData)
 
 def constants_of(plan: PlanData) -> Iterator[dict[str, Any]]:
     """The constants of its expressions that are values of parameters, as definitions have them."""
-    yield from _constants(plan.grouped_by)
-    for of in (plan.steps, plan.outputs):
-        for one in of:
-            yield from _constants(one.definition)
-    for block in plan.blocks:
-        yield from _constants(block.grouped_by)
-        for step in block.steps:
-            yield from _constants(step.definition)
+    every: list[PlanData | PlanBlock] = [plan, *plan.blocks]
+    yield from _constants([one.grouped_by for one in every])
+    yield from _constants([step.definition for one in every for step in one.steps])
+    yield from _constants([output.definition for output in plan.outputs])
 
 
 def parameters_of(plan: PlanData) -> dict[str, Parameter]:
-    """The parameters that its expressions name.
-
-    Raises
-    ------
-    ValueError
-        When one has two values.
-    """
+    """The parameters that its expressions name. Raises `ValueError` when one has two values."""
     result: dict[str, Parameter] = {}
     for constant in constants_of(plan):
         parameter = Parameter(**constant[PARAMETER])
@@ -52,7 +42,7 @@ def parameters_of(plan: PlanData) -> dict[str, Parameter]:
     return result
 
 
-def contradicted(plan: PlanData) -> bool:
+def contradicts_parameters(plan: PlanData) -> bool:
     """Whether a constant that names a parameter is not its value, or the plan does not have the
     parameter."""
     names = [parameter.name for parameter in plan.parameters]
@@ -74,11 +64,11 @@ def _is_wrong(constant: Mapping[str, Any], known: Mapping[str, Parameter]) -> bo
     if constant["type"] != _LISTED:  # of a list one value, which is the key of a part
         right = constant["value"] in [definition(value) for value in every]
         return not right or constant["dtype"] != definition(parameter.kind.dtype)
-    return _distinct(constant["values"]) != _distinct([definition(value) for value in every])
-
-
-def _distinct(values: Collection[Any]) -> set[str]:
-    return {json.dumps(value, sort_keys=True) for value in values}
+    stated, wanted = (
+        {json.dumps(value, sort_keys=True) for value in values}
+        for values in (constant["values"], map(definition, every))
+    )
+    return stated != wanted
 
 
 def _constants(value: object) -> Iterator[dict[str, Any]]:
@@ -129,12 +119,12 @@ def template(contents: Mapping[str, Any], allowed: Mapping[str, str]) -> dict[st
         one if one["name"] not in allowed else {**one, "value": {"any of": allowed[one["name"]]}}
         for one in contents["parameters"]
     ]
-    found["steps"] = _unlearned(found["steps"], allowed)
+    found["steps"] = _without_facts(found["steps"], allowed)
     if "windows" in found:
         found["windows"] = found["windows"]["every"]
     if "blocks" in found:
         blocks = found["blocks"]
-        found["blocks"] = [{**b, "steps": _unlearned(b["steps"], allowed)} for b in blocks]
+        found["blocks"] = [{**b, "steps": _without_facts(b["steps"], allowed)} for b in blocks]
     return {**found, "template": sorted(allowed)}
 
 
@@ -157,7 +147,7 @@ def _is_open(value: Mapping[str, Any], allowed: Mapping[str, str]) -> bool:
     return is_constant and isinstance(named, dict) and named.get("name") in allowed
 
 
-def _unlearned(steps: list[dict[str, Any]], allowed: Mapping[str, str]) -> list[dict[str, Any]]:
+def _without_facts(steps: list[dict[str, Any]], allowed: Mapping[str, str]) -> list[dict[str, Any]]:
     result, met = [], False
     for step in steps:
         met = met or any(_is_open(found, allowed) for found in _constants(step["definition"]))

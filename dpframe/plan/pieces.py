@@ -37,44 +37,20 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class PlanOutput:
-    """One output of the plan.
+    """One output of the plan."""
 
-    Parameters
-    ----------
-    name
-        The type of its column, or of the first one of a table.
-    words
-        How it is computed.
-    note
-        How the result comes from what is released; empty where that goes without saying.
-    releases
-        Which of the plan's releases it is made of, by their numbers from 0.
-    error
-        How a bound on its error follows from bounds on theirs.
-    definition
-        What it is made of in full.
-    """
-
-    name: str
-    words: str
-    note: str
-    releases: tuple[int, ...]
-    error: OutputError = field(repr=False)
-    definition: Json = field(default=None, repr=False)
+    name: str  # The name of its column, or of the first one of a table
+    words: str  # How it is computed
+    note: str  # How the result comes from what is released; empty where that goes without saying
+    releases: tuple[int, ...]  # Which of the plan's releases it is made of, numbered from 0
+    error: OutputError = field(repr=False)  # How a bound on its error follows from bounds on theirs
+    definition: Json = field(default=None, repr=False)  # What it is made of in full
 
 
 @dataclass(frozen=True, slots=True)
 class PlanBlock:
     """One frame and its groups in a plan of several queries; its releases and outputs follow those
-    of the blocks before it.
-
-    Parameters
-    ----------
-    source, unit, others, declared, steps, grouping, groups, keys, keys_digest, grouped_by, \
-    best_group, remarks, columns
-        As in the plan of one query.
-    releases, outputs
-        How many of the plan's are its own.
+    of the blocks before it. All but their numbers is as in the plan of one query.
     """
 
     source: str
@@ -89,54 +65,32 @@ class PlanBlock:
     grouped_by: Json = field(repr=False)
     best_group: bool
     remarks: tuple[str, ...] = field(metadata={WRITTEN: "warnings"})
-    releases: int
+    releases: int  # How many of the plan's releases, and of its outputs, are its own
     outputs: int
     columns: tuple[PlanColumn, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PlanColumn:
-    """A column of a protected frame that is read, with its type.
-
-    Parameters
-    ----------
-    frame, name
-        Their names.
-    type
-        The type as Polars writes it, with a digest where that does not say all of it.
-    """
+    """A column of a protected frame that is read, with its type."""
 
     frame: str
     name: str
-    type: str
+    type: str  # As Polars writes it, with a digest where that does not say all of it
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class PlanTypical:
-    """What its owner says a value of a column is like; nothing but warnings follows from it.
-
-    Parameters
-    ----------
-    frame, column
-        Whose.
-    value
-        Not 0.
-    """
+    """What its owner says a value of a column is like; nothing but warnings follows from it."""
 
     frame: str
     column: str
-    value: Fraction
+    value: Fraction  # Not 0
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class PlanIdentifying:
-    """A column of a frame whose rows are protected that is named as identifiers are.
-
-    Parameters
-    ----------
-    frame, column
-        Their names.
-    """
+    """A column of a frame whose rows are protected that is named as identifiers are."""
 
     frame: str
     column: str
@@ -144,21 +98,11 @@ class PlanIdentifying:
 
 @dataclass(frozen=True, slots=True)
 class PlanQuery:
-    """One query of a plan of several.
+    """One query of a plan of several."""
 
-    Parameters
-    ----------
-    block
-        The number of its frame and groups, from 0.
-    names
-        What its outputs are called in its result.
-    outputs
-        Which of the plan's outputs they are, by their numbers from 0.
-    """
-
-    block: int
-    names: tuple[str, ...]
-    outputs: tuple[int, ...]
+    block: int  # The number of its frame and groups, from 0
+    names: tuple[str, ...]  # What its outputs are called in its result
+    outputs: tuple[int, ...]  # Which of the plan's outputs they are, numbered from 0
 
 
 REACH: Final = 5, 2000
@@ -169,51 +113,27 @@ least this many rows.
 
 @dataclass(frozen=True, slots=True)
 class LimitChoice:
-    """A limit that may be found when a query runs.
+    """A limit that may be found when a query runs."""
 
-    Parameters
-    ----------
-    n
-        The limit.
-    cost
-        The cost of the query under it.
-    error
-        The error of its first output, with 95%, to three digits; None where that depends on the
-        data.
-    fingerprint
-        The fingerprint of the plan's releases under it alone, see
-        `dpframe.plan.document.earlier_fingerprint`.
-    noise
-        Its error by noise, with 95%, as a number of rows, to three digits; None in plans from
-        before limits were found by it.
-    """
-
-    n: int
-    cost: Budget
+    n: int  # The limit
+    cost: Budget  # The cost of the query under it
+    # The error of its first output, with 95%, to three digits; None where the data decides.
     error: float | None
+    # That of the plan's releases under it alone, see `dpframe.plan.document.earlier_fingerprint`.
     fingerprint: str
+    # Its error by noise, with 95%, as a number of rows, to three digits; None in plans from before
+    # limits were found by it.
     noise: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLimit:
-    """A limit that is found when the query runs.
+    """A limit that is found when the query runs."""
 
-    Parameters
-    ----------
-    step
-        The verb that limits: ``"limit_rows"`` or ``"limit_groups"``.
-    by
-        The columns that it is given.
-    share
-        The part of the spend by which it is found.
-    choices
-        The limits that may be found, in rising order; the plan shows the query under the last.
-    """
-
-    step: str
-    by: tuple[str, ...]
-    share: Fraction
+    step: str  # The verb that limits: ``"limit_rows"`` or ``"limit_groups"``
+    by: tuple[str, ...]  # The columns that it is given
+    share: Fraction  # The part of the spend by which it is found
+    # The limits that may be found, in rising order; the plan shows the query under the last.
     choices: tuple[LimitChoice, ...]
 
     @property
@@ -231,19 +151,10 @@ class FoundLimit:
 
 @dataclass(frozen=True, slots=True)
 class ForcedError:
-    """What it does to an output that something is requested.
+    """What it does to an output that something is requested."""
 
-    Parameters
-    ----------
-    output
-        Its number, from 0.
-    named
-        Whether a mechanism is requested in it.
-    times
-        The ratio of its error to that of the plan with the least error, to three digits; None if
-        unknown.
-    """
-
-    output: int
-    named: bool
+    output: int  # Its number, from 0
+    named: bool  # Whether a mechanism is requested in it
+    # The ratio of its error to that of the plan with the least error, to three digits; None if
+    # unknown.
     times: float | None

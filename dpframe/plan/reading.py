@@ -28,15 +28,7 @@ from dpframe.aggregates.cells import (
     WholeCells,
 )
 from dpframe.aggregates.grouping_sets import AdditiveOfSet, SelectionOfSet
-from dpframe.aggregates.margins import (
-    LevelSums,
-    LevelSumsWithTotal,
-    Margin,
-    MarginWithTotal,
-    RootSums,
-    RunMargin,
-    RunMarginWithTotal,
-)
+from dpframe.aggregates.margins import Margin, RootSums
 from dpframe.aggregates.measurement import Additive, Measurement, Responses, Table
 from dpframe.aggregates.quantile import QuantileChoice, QuantilesAtOnce, QuantileTree
 from dpframe.aggregates.request import QueryScope
@@ -58,16 +50,23 @@ from dpframe.aggregates.values import Value
 from dpframe.core.dtypes import DType
 from dpframe.core.interval import Grid
 from dpframe.core.regular import RULES, numbers_of_rule, text_of
-from dpframe.core.tree import Call, Column, Literal, Named
+from dpframe.core.tree import (
+    Call,
+    Column,
+    Literal,
+    Named,
+    Tree,
+    column_names,
+    form_of,
+    forms_of,
+)
 from dpframe.frames.contribution_limits import LimitGroups, LimitNorm, LimitRows
-from dpframe.frames.definition import Written
+from dpframe.frames.definition import Json, Written
 from dpframe.frames.nodes import named_rows, plain_step_of, row_of, rows_of
 from dpframe.frames.per_individual import Extremes, PerIndividual, WithoutFound
 from dpframe.frames.row_steps import Drop, DropNulls, Filter, Rename, Select, WithColumns
 from dpframe.kernel import plan as kernel
 from dpframe.workloads.running import coefficients
-
-__all__ = ["EdgesOf", "Scope", "frames_of", "is_measurement", "value_of", "what_of"]
 
 _OVER = "over_individual"
 _PLAIN_STEPS = (
@@ -75,18 +74,18 @@ _PLAIN_STEPS = (
     *(LimitRows, LimitGroups, LimitNorm, PerIndividual),
 )
 _CLASSES: Final[Mapping[str, type]] = {
-    kind.__name__: kind
+    name: kind
     for kind in (
         *(Column, DType, Named, Value, TotalValue, Grid, Extremes, Table),
         *(RowCount, ValueCount, GridSum, SquareSum, PairSum, UnitPairSum),
         *(DistinctIndividuals, DistinctCount, UnitCount, UnitRows, UnitTotal),
         *(BinCells, PointCells, PositionCells, WholeCells),
-        *(Additive, AdditiveOfSet, Margin, MarginWithTotal, RunMargin, RunMarginWithTotal),
-        *(LevelSums, LevelSumsWithTotal, RootSums, Responses),
+        *(Additive, AdditiveOfSet, Margin, RootSums, Responses),
         *(CategoryChoice, ScoredChoice, QuantileChoice, QuantilesAtOnce, QuantileTree),
         SelectionOfSet,
         *_PLAIN_STEPS,
     )
+    for name in forms_of(kind)
 }
 _UNREAD = ("domain", "of_rows")
 """What is known of values, which nodes do not have."""
@@ -98,11 +97,7 @@ def is_measurement(definition: Any) -> bool:
     return definition.get("type", "DataFrame") not in (*formulas, "DataFrame")
 
 
-# Values
-
-
-EdgesOf = Callable[[Any, Any], Sequence[Fraction]]
-"""The exact edges for those of a definition, which are in the form of a type, or a digest."""
+# Expressions
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +108,62 @@ class _Operation:
     constants: Written
 
 
-def value_of(said: Any, edges_of: EdgesOf | None = None) -> Any:
-    """The value that a definition is of. Constants of expressions stay as they are written.
+def _call(operation: str, args: tuple[Tree, ...], options: Any) -> Call:
+    return Call(cast("Any", _Operation(operation, Written(options))), args)
 
-    Raises
-    ------
-    LookupError, TypeError, ValueError
-        For what no planner writes.
+
+def _literal(said: Mapping[str, Any], dtype: Any, parameter: Any) -> Literal:
+    return Literal(_constant(said.get("value")), dtype, parameter)
+
+
+def _constant(said: Any) -> Any:
+    return Written(said)
+
+
+def trees_in(said: Json) -> list[Tree]:
+    """The outermost expressions of a definition as trees, whose constants stay as they are written.
+    Documents of version 1 may hold what no planner writes: it is passed by.
+    """
+    if isinstance(said, list):
+        return [tree for one in said for tree in trees_in(one)]
+    if not isinstance(said, dict):
+        return []
+    match said:
+        case {"type": "Column", "name": str(name)}:
+            return [Column(name)]
+        case {"type": "Literal"}:
+            return [_literal(said, None, said.get("parameter"))]
+        case {"type": "Call", "op": str(operation)}:
+            return [_call(operation, tuple(trees_in(said.get("args"))), said.get("options"))]
+    return trees_in([*said.values()])
+
+
+def named_in(said: Json) -> list[Named]:
+    """The columns that a step computes, or that groups are by, as named trees."""
+    several = said.get("named") if isinstance(said, dict) else said
+    return [
+        Named(str(one.get("name")), tree)
+        for one in (several if isinstance(several, list) else ())
+        if isinstance(one, dict)
+        for tree in trees_in(one.get("tree"))[:1]
+    ]
+
+
+def columns_in(said: Json) -> list[str]:
+    """The columns that a definition reads, each once."""
+    return list(dict.fromkeys(name for tree in trees_in(said) for name in column_names(tree)))
+
+
+# Values
+
+
+EdgesOf = Callable[[Any, Any], Sequence[Fraction]]
+"""The exact edges for those of a definition, which are in the form of a type, or a digest."""
+
+
+def value_of(said: Any, edges_of: EdgesOf | None = None) -> Any:
+    """The value that a definition is of. Constants of expressions stay as they are written. Raises
+    `LookupError`, `TypeError` or `ValueError` for what no planner writes.
     """
 
     def made(said: Any) -> Any:
@@ -129,11 +173,11 @@ def value_of(said: Any, edges_of: EdgesOf | None = None) -> Any:
             case {"type": "Literal", "dtype": dtype}:
                 parameter = said.get("parameter")
                 named = None if parameter is None else SimpleNamespace(name=parameter["name"])
-                return Literal(_constant(said.get("value")), made(dtype), cast("Any", named))
+                return _literal(said, made(dtype), named)
             case {"type": "Call", "op": operation, "args": args, "options": options}:
                 if _is_aggregate(said):  # the column that `frames_of` makes
                     return Column(text_of(said))
-                return Call(cast("Any", _Operation(operation, Written(options))), made(args))
+                return _call(operation, made(args), options)
             case {"type": "CategoryCells", "tree": tree, "categories": listed, "other": other}:
                 return CategoryCells(made(tree), tuple(map(_constant, listed)), other)
             case {"type": "UpToCells", "value": value, "edges": edges, "above": above}:
@@ -141,20 +185,20 @@ def value_of(said: Any, edges_of: EdgesOf | None = None) -> Any:
                 exact = edges_of(edges, value["domain"]["dtype"])
                 return UpToCells(made(value), Edges((), exact, edges["size"], None, None, 0), above)
             case {"type": str(name), **rest} | {"step": str(name), **rest}:
-                parts: dict[str, Any] = {**_without(_CLASSES[name])}
-                for field, part in rest.items():
-                    if field not in _UNREAD:
-                        parts[str(field)] = made(part)
-                return _CLASSES[name](**parts)
+                kind, implied = _CLASSES[name], forms_of(_CLASSES[name])[name]
+                parts = {str(f): made(part) for f, part in rest.items() if f not in _UNREAD}
+                if implied and sorted([*parts, *implied]) != sorted(f.name for f in fields(kind)):
+                    raise ValueError(name)
+                every: dict[str, Any] = {**_without(kind), **parts, **implied}
+                found = kind(**every)
+                if form_of(found)[0] != name:
+                    raise ValueError(name)
+                return found
             case dict():
                 return numbers_of_rule(said) if said.keys() <= RULES else number_of(said)
         return said
 
     return made(said)
-
-
-def _constant(said: Any) -> Any:
-    return Written(said)
 
 
 @cache
@@ -197,16 +241,8 @@ def _aggregates_in(definition: Any) -> Iterator[Any]:
 def frames_of(
     definition: Any, columns: Iterable[str], owner: str | None, time: str | None
 ) -> Iterator[kernel.Frame]:
-    """A step, one part after another.
-
-    Parameters
-    ----------
-    definition
-        The step's definition.
-    columns
-        The columns before it.
-    owner, time
-        The one of them that identifies individuals, and the one whose windows do.
+    """A step, one part after another; `owner` and `time` are those of the columns before it that
+    identify individuals, and whose windows do.
     """
     match definition["step"]:
         case "Part":
@@ -261,21 +297,11 @@ def _key_of(definition: Any) -> kernel.Lit:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What gives tables their places in the node of a draw, in place of the rules of its query.
+    """What gives tables their places in the node of a draw, in place of the rules of its query."""
 
-    Parameters
-    ----------
-    number
-        Numbers of tables.
-    keys
-        How many key columns there are.
-    kept
-        The key columns of the draw, where it has some of them alone.
-    """
-
-    number: Callable[[Table], int]
-    keys: int
-    kept: tuple[int, ...] | None = None
+    number: Callable[[Table], int]  # Numbers of tables
+    keys: int  # How many key columns there are
+    kept: tuple[int, ...] | None = None  # Those of the draw, where it has some of them alone
 
     def place(self, table: Table) -> int:
         """The number of a table."""
@@ -289,21 +315,9 @@ class Scope:
 def what_of(
     definition: Any, by: Sequence[Named], scope: Scope, edges_of: EdgesOf, stated: kernel.What
 ) -> kernel.What:
-    """What is drawn on its own, with numbers of tables in place of their places.
-
-    Parameters
-    ----------
-    definition
-        The definition of what is drawn.
-    by
-        The key columns.
-    scope
-        Numbers of tables.
-    edges_of
-        Edges.
-    stated
-        What the physical plan draws. It has the type of a date and the first one, which no reading
-        has. No list is made that is longer than its own.
+    """What is drawn on its own by these key columns, with numbers of tables in place of their
+    places. `stated` is what the physical plan draws: it has the type of a date and the first one,
+    which no reading has. No list is made that is longer than its own.
     """
     if definition["type"] == "NightlySums":
         part = value_of(definition["part"], edges_of)

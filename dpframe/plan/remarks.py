@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["FAILS", "NOBODY", "OWNED", "SCANNED", "is_risk", "owner_remark"]
-
 NOBODY: Final = "is above 10: it protects nobody in practice"
 FAILS: Final = (
     "is above 1e-5: with that probability the guarantee may "

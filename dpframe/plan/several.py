@@ -14,17 +14,6 @@ from dpframe.plan.data import PlanData
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.pieces import PlanBlock, PlanOutput, PlanQuery
 
-__all__ = [
-    "OF_BLOCK",
-    "after_search",
-    "all_windows",
-    "blocks_of",
-    "distinct_names",
-    "own_plan",
-    "together",
-    "whole_fields",
-]
-
 P = TypeVar("P", bound=PlanData)
 
 OF_BLOCK = tuple(
@@ -46,7 +35,7 @@ def together(plans: Sequence[P], queries: Sequence[PlanQuery]) -> P:
     releases, outputs = list[NoisyAggregate](), list[PlanOutput]()
     for plan in plans:
         drawn = _next_draw(releases)
-        outputs += [_moved(output, len(releases)) for output in plan.outputs]
+        outputs += [_shift(output, len(releases)) for output in plan.outputs]
         releases += [replace(release, draw=release.draw + drawn) for release in plan.releases]
     return replace(
         plans[0],
@@ -104,7 +93,7 @@ def blocks_of(plan: P) -> Iterator[P]:
             **{name: getattr(block, name) for name in OF_BLOCK},
             releases=tuple(replace(r, draw=r.draw - drawn) for r in releases),
             outputs=tuple(
-                _moved(output, -first) for output in plan.outputs[last : last + block.outputs]
+                _shift(output, -first) for output in plan.outputs[last : last + block.outputs]
             ),
             blocks=(),
             queries=(),
@@ -158,23 +147,19 @@ def distinct_names(names: Sequence[Sequence[str]]) -> list[list[str]]:
     """
     counts = Counter(name for own in names for name in own)
     result = [
-        [_of_query(name, number) if counts[name] > 1 else name for name in own]
+        [f"{name} of query {number}" if counts[name] > 1 else name for name in own]
         for number, own in enumerate(names, start=1)
     ]
     if len({name for own in result for name in own}) == sum(map(len, result)):
         return result
     # an output already has such a name; names that end in different numbers differ
-    return [[_of_query(name, number) for name in own] for number, own in enumerate(names, start=1)]
-
-
-def _of_query(name: str, number: int) -> str:
-    return f"{name} of query {number}"
+    return [[f"{name} of query {n}" for name in own] for n, own in enumerate(names, start=1)]
 
 
 def _next_draw(releases: Sequence[NoisyAggregate]) -> int:
     return 1 + max((release.draw for release in releases), default=-1)
 
 
-def _moved(output: PlanOutput, by: int) -> PlanOutput:
+def _shift(output: PlanOutput, by: int) -> PlanOutput:
     """An output whose releases have other numbers."""
     return replace(output, releases=tuple(number + by for number in output.releases))

@@ -17,7 +17,6 @@ from dpframe.core.budget import GDP, ZCDP, Budget
 from dpframe.core.exact import float_down, float_up
 from dpframe.plan.data import PlanData
 from dpframe.plan.noisy_aggregate import NoisyAggregate
-from dpframe.plan.pieces import FoundLimit
 from dpframe.plan.several import after_search, blocks_of
 
 _ROUNDING = Fraction(1, 10**9)
@@ -26,26 +25,21 @@ _MOST_REPEATS = 10**6
 """The number of uses of a mechanism whose losses are composed: no plan has as many."""
 
 
-def understated(plan: PlanData) -> Iterator[str]:
+def understated_costs(plan: PlanData) -> Iterator[str]:
     """The costs that are below those of the mechanisms, by where they stand in the plan."""
     for i, release in enumerate(plan.releases):
         if not _is_enough(release):
             yield f"releases[{i}].cost"
-    if plan.found is not None:
-        yield from _under_limits(plan, plan.found)
-    elif not _is_enough_for_all(plan):
-        yield "cost"
-
-
-def _under_limits(plan: PlanData, found: FoundLimit) -> Iterator[str]:
-    """Of a query under a limit that is found first: the search, and the query under each limit,
-    whose plan shows the last.
-    """
+    if plan.found is None:
+        if not _is_enough_for_all(plan):
+            yield "cost"
+        return
+    # the search, and the query under each limit, whose plan shows the last
     search, query = next(blocks_of(plan)), after_search(plan)
     costs = [release.cost for release in search.draws]
-    if any(not _sums([*costs, choice.cost], plan.cost) for choice in found.choices):
+    if any(not _sums([*costs, choice.cost], plan.cost) for choice in plan.found.choices):
         yield "cost"
-    if not _is_enough_for_all(replace(query, cost=found.choices[-1].cost)):
+    if not _is_enough_for_all(replace(query, cost=plan.found.choices[-1].cost)):
         yield "found.choices"
 
 

@@ -16,31 +16,17 @@ from operator import attrgetter
 
 from dpframe.kernel import plan as kernel
 
-__all__ = ["RowsAfter", "Terms"]
-
 
 @dataclass(frozen=True)
 class RowsAfter:
-    """The rows after some steps.
+    """The rows after some steps."""
 
-    Parameters
-    ----------
-    number
-        Which rows they are.
-    columns
-        The number of each column.
-    owner, time
-        The number of the column that identifies individuals, and of the one whose windows do, if
-        any.
-    are_weighed
-        Whether rows of an individual count in parts.
-    """
-
-    number: int
-    columns: Mapping[str, int]
+    number: int  # Which rows they are
+    columns: Mapping[str, int]  # The number of each column
+    # The numbers of the column that identifies individuals, and of the one whose windows do.
     owner: int | None = None
     time: int | None = None
-    are_weighed: bool = False
+    are_weighed: bool = False  # Whether rows of an individual count in parts
 
 
 class Terms:

@@ -13,12 +13,9 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from dpframe.core.dtypes import Domain
 from dpframe.core.regular import canonical
 from dpframe.frames.definition import Json, steps_of, type_words
 from dpframe.frames.relation import Binary, Relation, frames_of
-
-__all__ = ["TypesRead", "digest_of_types", "types_read"]
 
 TypesRead: TypeAlias = "tuple[tuple[str, dict[str, str]], ...]"
 """Of each frame, in order of first use, its name and the type of each column that is read."""
@@ -42,12 +39,7 @@ def types_read(relation: Relation, *asked: Json) -> TypesRead:
     it. So do all columns of a joined frame, because they may get other names there. Too many
     types may be bound, never too few. Whose a row is, and in which window, is read too.
 
-    Parameters
-    ----------
-    relation
-        The frame, with the frames that it was joined with.
-    asked
-        What is read of it after its steps, as `dpframe.frames.definition` writes it.
+    `asked` is what is read of the frame after its steps, as `dpframe.frames.definition` writes it.
     """
     names: set[str | None] = {*_texts([*steps_of(relation), *asked])}
     joined = {
@@ -62,7 +54,13 @@ def types_read(relation: Relation, *asked: Json) -> TypesRead:
         if frame.token not in joined:
             owner = None if frame.owners is None else frame.owners.here
             read &= {*names, frame.source.identifier, frame.source.time, owner}
-        columns = {name: _type(frame.source.columns[name]) for name in sorted(read)}
+        columns = {}
+        for name in sorted(read):
+            domain = frame.source.columns[name]
+            columns[name] = text = type_words(domain.dtype)
+            lo, hi = domain.interval.lo, domain.interval.hi
+            if lo is not None and lo == hi:  # the value that a declaration leaves
+                columns[name] = f"{text}, always {lo}{' or null' if domain.nullable else ''}"
         result.append((frame.name, columns))
     return tuple(result)
 
@@ -71,14 +69,6 @@ def digest_of_types(types: Sequence[object]) -> str:
     """A digest of the types of several queries, and of everything listed with them."""
     whole = canonical(["dpframe types 1", types])
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _type(found: Domain) -> str:
-    """The type of a column, and its value where a declaration leaves one only."""
-    text, lo, hi = type_words(found.dtype), found.interval.lo, found.interval.hi
-    if lo is not None and lo == hi:
-        text += f", always {lo}{' or null' if found.nullable else ''}"
-    return text
 
 
 def _texts(open_: list[Any]) -> Iterator[str]:

@@ -13,18 +13,11 @@ from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel.plan import Call, Gather
 from dpframe.rows.registry import BY_NAME
 
-__all__ = ["nodes_of", "require_verified"]
-
 
 @lru_cache(maxsize=256)
 def require_verified(physical: Plan) -> None:
     """Refuse a physical plan that states what does not follow from it, or has operations that
-    dpframe does not have. A plan that was verified is remembered.
-
-    Raises
-    ------
-    Unsound
-        With the first such statement.
+    dpframe does not have, by `Unsound`. A plan that was verified is remembered.
     """
     try:
         verify(physical)

@@ -4,8 +4,6 @@ them."""
 from dpframe.planning.kept_stream import kept_of, resumed
 from dpframe.planning.limit_rule import GROUPS, LimitRule, LossOfLimit
 from dpframe.planning.physical import (
-    Exact,
-    ExactTables,
     Translation,
     alone,
     given,
@@ -16,7 +14,11 @@ from dpframe.planning.physical import (
     with_remaining,
 )
 from dpframe.planning.planning import (
+    RULES,
+    Answer,
+    Draft,
     Planning,
+    Rule,
     errors_of,
     has_normal_noise,
     noise_in_rows,
@@ -28,13 +30,15 @@ from dpframe.planning.soundness import require_sound, require_verified
 
 __all__ = [
     "GROUPS",
-    "Exact",
-    "ExactTables",
+    "RULES",
+    "Answer",
+    "Draft",
     "LimitRule",
     "LossOfLimit",
     "Planning",
     "Prepared",
     "PreparedTogether",
+    "Rule",
     "Translation",
     "alone",
     "errors_of",

@@ -15,6 +15,7 @@ from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from dpframe.aggregates.draw import Draw, law_of, part_of
 from dpframe.aggregates.nightly import NightlySums
 from dpframe.aggregates.statistics import UnitCount, ValueCount
 from dpframe.core.budget import Budget
@@ -24,7 +25,6 @@ from dpframe.frames.schedule import Schedule
 from dpframe.ledger.streams import StreamKept
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.planning.prepared import Prepared
-from dpframe.release import Draw, law_of, part_of
 from dpframe.report import Plan
 
 _MOVED = ("l0", "l1", "l2_squared", "linf")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
@@ -13,9 +13,9 @@ from typing import TypeVar, get_args
 import polars as pl
 
 from dpframe.aggregates.aggregate import Query
+from dpframe.aggregates.draw import Draw, Places, number_of
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import CellCounts, Integers, Measurement, Selection
+from dpframe.aggregates.measurement import Measurement
 from dpframe.aggregates.measurement import Table as ExactTable
 from dpframe.aggregates.request import with_places
 from dpframe.core.budget import Budget
@@ -23,7 +23,6 @@ from dpframe.core.dtypes import DType
 from dpframe.core.parameters import Parameter
 from dpframe.core.tree import Call, Literal, Operation, Tree
 from dpframe.errors import Unsound
-from dpframe.frames.contribution_limits import without_limits
 from dpframe.frames.definition import type_words
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import SetGroups
@@ -36,20 +35,10 @@ from dpframe.kernel import Refused
 from dpframe.kernel import plan as kernel
 from dpframe.ledger.approvals import StatedBudget
 from dpframe.ledger.parts import Share
-from dpframe.lower import (
-    Execution,
-    Frames,
-    Handles,
-    PartWanted,
-    PlanTables,
-    tables_of_plan,
-    types_of_digest,
-)
+from dpframe.lower.from_plan import Handles, PlanTables, types_of_digest
 from dpframe.plan.data import PlanData
 from dpframe.plan.several import blocks_of
 from dpframe.planning.prepared import Prepared, PreparedTogether
-from dpframe.release import Draw, Places, draw_node, number_of
-from dpframe.release.numbers import PointRuns, exact_numbers, first_choice, scores_of, tables_of
 
 # -- what will run, as a physical plan for the kernel ---------------------------------------------
 # Nothing here is trusted: the kernel checks what comes out, and refuses what it has no node for.
@@ -329,119 +318,6 @@ class Lists:
         kept = tuple(range(0 if keys is None else len(keys.by)))
         each = tuple(tuple(int(i == j) for j in range(number)) for i in range(number))
         return kernel.Vector(what.tables, each, kept, 1, total=False)
-
-
-# Vectors without noise, from exact tables of public frames: for simulations and audits
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Exact:
-    """Vectors of a plan without noise: those that are drawn, and those that follow from them. The
-    kernel does not check the plan: an audit may be of one that is wrong.
-
-    Parameters
-    ----------
-    places
-        The physical plan, and the places of draws and tables in it.
-    nodes
-        What each vector is in it.
-    tables
-        The tables, read from the plan.
-    """
-
-    places: Places
-    nodes: Mapping[Measurement, kernel.What]
-    tables: tuple[PlanTables, ...]
-
-    @classmethod
-    def of(cls, prepared: Prepared, salt: int | None = None) -> Exact:
-        """All that a plan draws, and what follows from that.
-
-        Parameters
-        ----------
-        prepared
-            The plan.
-        salt
-            By which limits choose among an individual's rows, the same for all frames; None for a
-            choice of each run.
-        """
-        lists, query = Lists(), prepared.query
-        translation = translate(alone(prepared), lists)
-        plan, (places,) = translation.plan, translation.parts
-        keys = [key for one in prepared.draws for key in one.keys]
-        parts = [*(one.measurement for one in prepared.draws), *(part for part, _ in keys)]
-        parts += [part.first for part in parts if isinstance(part, Selection)]
-        nodes = {part: lists.what(part, query) for part in dict.fromkeys(parts)}
-        assert len(lists.tables) == len(plan.tables)  # all parts are of tables that are drawn
-        salt = query.relation.salt if salt is None else salt
-        (read,) = tables_of_plan(plan, lists.handles, [(places.draw_tables, salt)])
-        by_place = {place: table for one in read for place, table in one.tables.items()}
-        return cls(replace(places, tables=by_place), nodes, tuple(read))
-
-    def without_limits(self) -> Exact:
-        """The same of frames that no limit drops rows of."""
-        return replace(
-            self,
-            tables=tuple(replace(t, relation=without_limits(t.relation)) for t in self.tables),
-        )
-
-    def count(self, frames: Frames, keys: pl.DataFrame | None = None) -> ExactTables:
-        """The exact tables of public frames, by their tokens.
-
-        Parameters
-        ----------
-        frames
-            These.
-        keys
-            The groups, where the plan is to find them.
-
-        Raises
-        ------
-        EngineError
-            When the engine fails.
-        """
-        listed = [
-            one
-            if one.groups is None or not one.groups.discovered or keys is None
-            else replace(one, groups=one.groups.found(keys))
-            for one in self.tables
-        ]
-        (counted,) = Execution.of_public(frames).run_parts([PartWanted(listed)])
-        return ExactTables(self, counted.tables)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ExactTables:
-    """The exact tables of public frames.
-
-    Parameters
-    ----------
-    exact
-        What they are of.
-    tables
-        These, by their places in its plan.
-    """
-
-    exact: Exact
-    tables: Mapping[int, CellCounts] = field(repr=False)
-
-    def of(self, part: Measurement) -> list[CellCounts]:
-        """The tables of a vector."""
-        return [self.tables[place] for place in tables_of(self.exact.nodes[part])]
-
-    def numbers(self, part: Measurement) -> Integers:
-        """What a vector is without noise; of choices the best candidates."""
-        plan, node = self.exact.places.plan, self.exact.nodes[part]
-        if isinstance(node, kernel.Reports):
-            return exact_numbers(plan, node, self.of(part))
-        numbers = draw_node(plan, node, kernel.Exact(), self.of(part))
-        return numbers.reshape(-1, 1) if isinstance(part, Margin) else numbers
-
-    def scores(self, part: Selection, first: int, end: int) -> Integers | PointRuns:
-        """The scores of a choice in groups `first` to `end` - 1, which depend on no other one."""
-        node = self.exact.nodes[part]
-        assert isinstance(node, kernel.Choice | kernel.Rank | kernel.Ranks | kernel.Levels)
-        return scores_of(self.exact.places.plan, first_choice(node), self.of(part), first, end)
 
 
 # -- what a session says in plans of itself, and of what it was given -----------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,12 +11,10 @@ from itertools import accumulate, chain
 from typing import Final, TypeAlias, TypeVar
 
 from dpframe.aggregates.aggregate import Output, Query
+from dpframe.aggregates.draw import Draw, number_of
 from dpframe.aggregates.measurement import Rebuilt
 from dpframe.aggregates.reconstruction import (
-    CellReconstruction,
-    PrefixReconstruction,
     Reconstruction,
-    RelatedReconstruction,
     ways_to_measure,
     with_totals,
     with_whole_levels,
@@ -34,7 +32,7 @@ from dpframe.choose import (
     least_error_weights,
 )
 from dpframe.core.budget import GDP, Budget, PureDP
-from dpframe.describe import PAYS, described, described_together, gain_words
+from dpframe.describe import PAYS, build_plan, described_together, gain_words
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.infer import (
     Effects,
@@ -60,7 +58,6 @@ from dpframe.plan.document import earlier_fingerprint
 from dpframe.plan.pieces import FoundLimit, LimitChoice
 from dpframe.planning.limit_rule import GROUPS, LimitRule
 from dpframe.planning.prepared import LimitOptions, Prepared, PreparedTogether
-from dpframe.release import Draw, number_of
 from dpframe.report import Plan
 
 # -- what is drawn for one query, or for several that share a cost --------------------------------
@@ -171,10 +168,13 @@ def _weights(draws: Sequence[PlannedDraw], by: str) -> tuple[list[Fraction], lis
     )
 
 
-# -- what it does to the errors of outputs to be measured in another way --------------------------
+# -- the search for the plan with the least error: rules propose, the planner compares ----------
+# Queries that are planned together are composed as the draws of one query are. Parameters are fixed
+# before any noise is drawn, and each draw has its own cost for any frame, because the individual
+# that differs between neighbours is the same in all frames of a session. Privacy does not rest on
+# the search: the kernel checks what comes out.
 
-Together: TypeAlias = type[Reconstruction]
-"""The aggregates that are measured with others."""
+T = TypeVar("T")
 _NOTHING = 1e-200
 """Added to squared errors, which floats may hold as 0."""
 
@@ -202,46 +202,75 @@ def errors_of(prepared: Iterable[Prepared]) -> list[ExpectedError]:
 
 def relative_error(before: Sequence[ExpectedError], after: Sequence[ExpectedError]) -> float:
     """The mean over outputs, by their weights, of how many times the squared error is what it was;
-    1 of no outputs.
+    1 of no outputs. So it does not matter in which units outputs are.
     """
     whole = sum(error.weight for error in before)
     total = sum(b.weight * _ratio(a, b) for b, a in zip(before, after, strict=True))
     return total / whole if whole else 1.0
 
 
-def least_expected(
-    plans: Sequence[tuple[Prepared, ...]], before: Sequence[ExpectedError] | None
-) -> tuple[Prepared, ...]:
-    """The plans whose outputs have the least error together, all of the same queries: the least sum
-    over outputs of their squared errors relative to what they are before, each by its weight. So it
-    does not matter in which units outputs are. `before`: what is expected of the outputs
-    separately, as the split says; None where that is the first of the plans.
-    """
-    if len(plans) == 1:
-        return plans[0]
-    errors = [errors_of(made) for made in plans]
-    relative = [relative_error(errors[0] if before is None else before, one) for one in errors]
-    chosen = relative.index(min(relative))
-    return _telling_payers(plans[chosen], errors[chosen], errors)
+def _gain(before: ExpectedError, after: ExpectedError) -> float:
+    """By what factor an output's error is smaller after."""
+    return math.sqrt(_ratio(before, after))
 
 
-def _telling_payers(
-    made: Sequence[Prepared],
-    after: Sequence[ExpectedError],
-    ways: Sequence[Sequence[ExpectedError]],
-) -> tuple[Prepared, ...]:
-    """The plans, where outputs say that they would have smaller errors if all were measured in
-    another way."""
-    least = [min(found, key=lambda error: error.squared) for found in zip(*ways, strict=True)]
-    notes = iter([_paid(_gain(b, a)) for b, a in zip(least, after, strict=True)])
-    return tuple(_with_notes(one, [next(notes) for _ in one.query.outputs]) for one in made)
+def _ratio(above: ExpectedError, below: ExpectedError) -> float:
+    return (above.squared + _NOTHING) / (below.squared + _NOTHING)
 
 
-def _paid(gain: float) -> str:
-    if gain >= PAYS:
-        return ""
-    alone = "by the way that is best for it alone, so that others err less"
-    return f"{1 / gain:.3g} times more error than {alone}"
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """Queries that share a cost, in one of the forms in which they can be answered."""
+
+    queries: tuple[Query, ...]
+    places: tuple[Place, ...]  # Where the outputs of the original queries are
+    of: tuple[tuple[int, ...], ...]  # Which queries of the first draft each one answers
+    compared: tuple[int, ...]  # The queries whose errors decide whether it is better
+
+    @classmethod
+    def first(cls, queries: Sequence[Query], places: Sequence[Place] = ()) -> Draft:
+        """The queries as they are."""
+        numbers = tuple(range(len(queries)))
+        return cls(tuple(queries), tuple(places), tuple((n,) for n in numbers), numbers)
+
+    def measured(self, queries: Iterable[Query]) -> Draft:
+        """The same queries, measured in another way."""
+        made = tuple(queries)
+        return replace(self, queries=made, compared=tuple(range(len(made))))
+
+    def related(self, found: Sequence[Related]) -> Draft:
+        """The same with related queries as one."""
+        queries, places = brought_together(self.queries, self.places, found)
+        numbers = {id(query): self.of[n] for n, query in enumerate(self.queries)}
+        numbers |= {id(one.query): one.numbers for one in found}
+        moved = {id(one.query) for one in found}
+        compared = tuple(n for n, query in enumerate(queries) if id(query) in moved)
+        return Draft(queries, places, tuple(numbers[id(query)] for query in queries), compared)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """A draft with its plans."""
+
+    draft: Draft
+    prepared: tuple[Prepared, ...]
+
+    def errors(self, draft: Draft) -> list[ExpectedError]:
+        """What is expected of the outputs that a draft compares."""
+        places = {numbers: place for place, numbers in enumerate(self.draft.of)}
+        return errors_of(
+            self.prepared[places[numbers]]
+            for whole in (draft.of[number] for number in draft.compared)
+            for numbers in ([whole] if whole in places else [(n,) for n in whole])
+        )
+
+    def with_notes(self, compared: Iterable[int], notes: Iterable[str]) -> Answer:
+        """The same, where the outputs of some queries say more."""
+        each, made = iter(notes), list(self.prepared)
+        for number in compared:
+            asked = made[number].query.outputs
+            made[number] = _with_notes(made[number], [next(each) for _ in asked])
+        return replace(self, prepared=tuple(made))
 
 
 def _with_notes(made: Prepared, notes: Iterable[str]) -> Prepared:
@@ -257,50 +286,107 @@ def _with_notes(made: Prepared, notes: Iterable[str]) -> Prepared:
     )
 
 
-def _gain(before: ExpectedError, after: ExpectedError) -> float:
-    """By what factor an output's error is smaller after."""
-    return math.sqrt(_ratio(before, after))
+RelativeError: TypeAlias = Callable[[Draft, Draft], float]
+"""The squared errors of the second draft relative to those of the first."""
 
 
-def _ratio(above: ExpectedError, below: ExpectedError) -> float:
-    return (above.squared + _NOTHING) / (below.squared + _NOTHING)
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """Another way to answer queries.
 
-
-def telling_gains(
-    made: Sequence[Prepared],
-    at: Sequence[int],
-    before: Sequence[ExpectedError],
-    after: Sequence[ExpectedError],
-    among: Collection[Together],
-) -> tuple[Prepared, ...]:
-    """The plans, with notes on how joint measurement changes the errors of their outputs. `made`:
-    the plans. `at`: the indices of the queries for `before` and `after`. `before`, `after`: what is
-    expected of their outputs separately, and together. `among`: the kinds of aggregates that are
-    measured together.
+    `drafts` proposes it, at a spend. The first draft is what the others are compared with. To leave
+    out what is not worth a plan it can ask for the error of one draft relative to another.
     """
-    gains = iter([_gain(b, a) for b, a in zip(before, after, strict=True)])
-    told = list(made)
-    for number in at:
-        asked = made[number].query.outputs
-        told[number] = _with_notes(made[number], [_told(o, among, next(gains)) for o in asked])
-    return tuple(told)
+
+    drafts: Callable[[Draft, Budget, RelativeError], Iterable[Draft]]
+    worth: float  # How many times the error must be less than this to be worth it
+    # What aggregates serve that get a note on what they gain; nothing where outputs get one on what
+    # they pay.
+    gains: str = ""
+
+    def remark(self, draft: Draft, taken: Answer, tried: Sequence[Answer]) -> Answer:
+        """The answer to a draft, with notes on how it changed the errors of outputs. `tried`: the
+        answers to all drafts; it is compared with the first.
+        """
+        after = taken.errors(draft)
+        if self.gains:
+            gains = map(_gain, tried[0].errors(draft), after)
+            outputs = (o for n in draft.compared for o in taken.prepared[n].query.outputs)
+            notes = [_told(o, self.gains, gain) for o, gain in zip(outputs, gains, strict=True)]
+        else:
+            each = zip(*(one.errors(draft) for one in tried), strict=True)
+            least = [min(found, key=lambda error: error.squared) for found in each]
+            notes = [_paid(_gain(b, a)) for b, a in zip(least, after, strict=True)]
+        return taken.with_notes(draft.compared, notes)
 
 
-def _told(asked: Output, among: Collection[Together], gain: float) -> str:
+def _told(asked: Output, among: str, gain: float) -> str:
     """The sentence about an output that is measured with others, or that pays for these."""
-    kinds = {type(aggregate) for aggregate in asked.aggregates.values()}
-    paying = gain < PAYS and RelatedReconstruction not in kinds  # these have a sentence already
-    return "" if kinds.isdisjoint(among) and not paying else gain_words(gain)
+    served = {a.serves for a in asked.aggregates.values() if isinstance(a, Reconstruction)}
+    paying = gain < PAYS and "queries" not in served  # these have a sentence already
+    return "" if among not in served and not paying else gain_words(gain)
 
 
-# -- from queries to their plan -------------------------------------------------------------------
-# Queries that are planned together are composed as the draws of one query are. Parameters are fixed
-# before any noise is drawn, and each draw has its own cost for any frame, because the individual
-# that differs between neighbours is the same in all frames of a session.
+def _paid(gain: float) -> str:
+    if gain >= PAYS:
+        return ""
+    alone = "by the way that is best for it alone, so that others err less"
+    return f"{1 / gain:.3g} times more error than {alone}"
 
-T = TypeVar("T")
-_WITH_COUNTS = (CellReconstruction, PrefixReconstruction)
-Errors: TypeAlias = Sequence[ExpectedError]
+
+def relate_tables(draft: Draft, spend: Budget, error: RelativeError) -> Iterator[Draft]:
+    """Tables that are margins of one another are rebuilt from what is drawn for all of them, where
+    they have smaller errors together were nothing else asked.
+    """
+    yield draft
+    if len(draft.queries) == 1:
+        return
+    for found in related_blocks(draft.queries):
+        kept = [one for one in found if len(found) == 1 or _errs_less(draft.queries, one, error)]
+        if kept:
+            yield draft.related(kept)
+
+
+def _errs_less(queries: Sequence[Query], one: Related, error: RelativeError) -> bool:
+    apart = Draft.first([queries[number] for number in one.numbers])
+    whole = tuple(range(len(one.numbers)))
+    return error(apart, Draft((one.query,), (), (whole,), (0,))) < WORTH_WHILE
+
+
+def rebuild_counts(draft: Draft, spend: Budget, error: RelativeError) -> Iterator[Draft]:
+    """Counts of rows are rebuilt from the noisy cells of histograms, of distribution functions, or
+    of either.
+    """
+    queries = draft.queries
+    cells, levels = list(map(with_totals, queries)), list(map(with_whole_levels, queries))
+    tried: list[Sequence[Query]] = []
+    for found in (queries, cells, levels, list(map(with_whole_levels, cells))):
+        if not any(_are_same(found, other) for other in tried):
+            tried.append(found)
+            yield draft.measured(found)
+
+
+def _are_same(some: Sequence[Query], others: Sequence[Query]) -> bool:
+    return all(one is other for one, other in zip(some, others, strict=True))
+
+
+def measure_otherwise(draft: Draft, spend: Budget, error: RelativeError) -> Iterator[Draft]:
+    """Each query is measured in the ways that its aggregates know: tables of grouping sets and
+    distribution functions by several strategies, and quantiles of one column together.
+    """
+    ways = combined([ways_to_measure(query, spend) for query in draft.queries])
+    return map(draft.measured, ways)
+
+
+RULES: Final = (
+    # Outermost, because what is related is measured in the ways of the rules below.
+    Rule(relate_tables, WORTH_WHILE, "queries"),
+    # Before strategies are chosen, which depend on what the cells are for.
+    Rule(rebuild_counts, WORTH_WHILE, "counts"),
+    # Innermost: each of these has its own parts, which are drawn in the best of `ways_of`.
+    Rule(measure_otherwise, 1.0),
+)
+"""Each proposes drafts. Each draft is planned by the rules after it, and the best is taken."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -314,64 +400,49 @@ class Planning:
     # The measure, rho or mu, in which plans are charged, if it is not the measure of the spend.
     charged_in: type[Budget] | None
 
-    def least(self, queries: Sequence[Query], alone: Errors | None = None) -> tuple[Prepared, ...]:
-        """The plan of each query, where all share the cost, measured with the least error. Counts
-        in queries with histograms and distribution functions are rebuilt from the same noisy
-        cells if that has a smaller error. If they are made of others, `alone` has the expected
-        errors of the outputs alone.
+    def least(self, queries: Sequence[Query]) -> tuple[Prepared, ...]:
+        """The plan of each query, where all share the cost and none is related to another."""
+        return self.answer(Draft.first(queries), RULES[1:]).prepared
+
+    def together(self, asked: Queries, rules: Sequence[Rule] = RULES) -> PreparedTogether:
+        """One plan of several queries, which share the cost. Raises `DPFrameError` when they cannot
+        be answered at it.
         """
-        apart = self.measured(queries, alone)
-        best, least = apart, WORTH_WHILE
-        before: Errors = ()
-        for moved in _with_counts(queries):
-            before = before or errors_of(apart)
-            with suppress(DPFrameError):  # more noise in a total than can be drawn
-                made = self.measured(moved, before if alone is None else alone)
-                after = errors_of(made)
-                error = relative_error(before, after)
-                if error < least:
-                    told = telling_gains(made, range(len(made)), before, after, _WITH_COUNTS)
-                    best, least = told, error
-        return best
+        if len(asked.queries) == 1:  # its weight does not matter
+            (one,) = self.answer(Draft.first(asked.queries), rules).prepared
+            return PreparedTogether(one.plan, (one,), (Place.whole(*asked.queries),))
+        planning = self if asked.weights is None else replace(self, split="weights")
+        answer = planning.answer(Draft.first(*merge(asked)), rules)
+        parts, places = answer.prepared, answer.draft.places
+        return PreparedTogether(described_together([p.plan for p in parts], places), parts, places)
 
-    def measured(
-        self, queries: Sequence[Query], alone: Errors | None = None
-    ) -> tuple[Prepared, ...]:
-        """The plan of each query, measured in the best of the ways that its aggregates know."""
-        ways = combined([ways_to_measure(query, self.spend) for query in queries])
-        return least_expected([self._planned(way) for way in ways], alone)
-
-    def related(
-        self, queries: tuple[Query, ...], places: tuple[Place, ...]
-    ) -> tuple[tuple[Prepared, ...], tuple[Place, ...]]:
-        """The same, with related tables rebuilt from what is drawn for all of them where that has
-        a smaller error; and where outputs are then.
+    def answer(self, draft: Draft, rules: Sequence[Rule] = RULES) -> Answer:
+        """The draft with the least error that rules propose, with its plans. Raises `DPFrameError`
+        when the draft cannot be released at the cost.
         """
-        apart = self.least(queries)
-        best, least = (apart, places), WORTH_WHILE
-        for found in related_blocks(queries):
-            found = [one for one in found if len(found) == 1 or self._errs_less(queries, one)]
-            with suppress(DPFrameError):  # more noise in a margin than can be drawn
-                moved, new_places = brought_together(queries, places, found)
-                made = self.least(moved, _alone(moved, queries, found, apart)) if found else apart
-                at = [next(i for i, p in enumerate(moved) if p is one.query) for one in found]
-                numbers = [number for one in found for number in one.numbers]
-                before = errors_of(apart[number] for number in numbers)
-                after = errors_of(made[number] for number in at)
-                error = relative_error(before, after)
-                if error < least:
-                    told = telling_gains(made, at, before, after, [RelatedReconstruction])
-                    best, least = (told, new_places), error
-        return best
+        if not rules:
+            return Answer(draft, self._planned(draft.queries))
+        rule, later = rules[0], rules[1:]
 
-    def _errs_less(self, queries: Sequence[Query], one: Related) -> bool:
-        """Whether related queries have smaller errors together, were nothing else asked."""
-        apart = self.least([queries[number] for number in one.numbers])
-        with suppress(DPFrameError):
-            before = errors_of(apart)
-            together = self.least([one.query], before)
-            return relative_error(before, errors_of(together)) < WORTH_WHILE
-        return False
+        def error(before: Draft, after: Draft) -> float:
+            with suppress(DPFrameError):
+                first = self.answer(before, later).errors(after)
+                return relative_error(first, self.answer(after, later).errors(after))
+            return math.inf
+
+        taken, *others = rule.drafts(draft, self.spend, error)
+        tried = [self.answer(taken, later)]
+        best, least = tried[0], rule.worth
+        for other in others:
+            with suppress(DPFrameError):  # more noise in one of its draws than can be drawn
+                made = self.answer(other, later)
+                tried.append(made)
+                times = relative_error(tried[0].errors(other), made.errors(other))
+                if times < least:
+                    taken, best, least = other, made, times
+        if len(tried) == 1 or (rule.gains and best is tried[0]):
+            return best
+        return rule.remark(taken, best, tried)
 
     @property
     def _noises(self) -> tuple[Noise, ...]:
@@ -404,42 +475,12 @@ class Planning:
         made = []
         taken = planned[chosen.number]
         for one, own in zip(taken, chosen_apart(taken, chosen), strict=True):
-            plan = described(
+            plan = build_plan(
                 one.query, one.parts, one.way, own, allowed, self.spend, self.remaining, by
             )
             draws = one.drawn_by([choice.law for choice in own.together.choices])
             made.append(Prepared(plan, one.knowing(draws), one.parts, draws))
         return tuple(made)
-
-
-def _with_counts(queries: Sequence[Query]) -> Iterator[Sequence[Query]]:
-    """The queries with counts that are rebuilt from the cells of histograms, of distribution
-    functions, or of either.
-    """
-    cells = [with_totals(query) for query in queries]
-    levels = [with_whole_levels(query) for query in queries]
-    tried = [queries]
-    for found in (cells, levels, list(map(with_whole_levels, cells))):
-        if not any(_are_same(found, other) for other in tried):
-            tried.append(found)
-            yield found
-
-
-def _are_same(some: Sequence[Query], others: Sequence[Query]) -> bool:
-    return all(one is other for one, other in zip(some, others, strict=True))
-
-
-def _alone(
-    moved: Sequence[Query],
-    queries: Sequence[Query],
-    related: Sequence[Related],
-    apart: Sequence[Prepared],
-) -> Errors:
-    """Expected error of each output if its query were planned alone, to report the gain of
-    batching."""
-    numbers: dict[int, tuple[int, ...]] = {id(q): (number,) for number, q in enumerate(queries)}
-    numbers |= {id(one.query): one.numbers for one in related}
-    return errors_of(apart[number] for query in moved for number in numbers[id(query)])
 
 
 def combined(ways: Sequence[Sequence[T]]) -> list[tuple[T, ...]]:
@@ -545,21 +586,11 @@ def _options(planning: Planning, asked: Iterable[Queries]) -> Iterator[PreparedT
     """
     for number, queries in enumerate(asked):
         try:
-            yield _option(planning, queries)
+            yield planning.together(queries, RULES[1:])
         except DPFrameError:
             if not number:
                 raise
             return
-
-
-def _option(planning: Planning, asked: Queries) -> PreparedTogether:
-    """The query under one limit, and the queries that run with it."""
-    if len(asked.queries) == 1:
-        (one,) = planning.least(asked.queries)
-        return PreparedTogether(one.plan, (one,), (Place.whole(one.query),))
-    blocks, places = merge(asked)
-    made = planning.least(blocks)
-    return PreparedTogether(described_together([p.plan for p in made], places), made, places)
 
 
 def _largest(costs: Sequence[Budget]) -> Budget:

@@ -9,6 +9,7 @@ from fractions import Fraction
 import polars as pl
 
 from dpframe.aggregates.aggregate import MeasurementKey, Query
+from dpframe.aggregates.draw import Draw
 from dpframe.aggregates.measurement import Measurement, Table
 from dpframe.core.windows import Every
 from dpframe.frames.relation import frames_of
@@ -16,7 +17,6 @@ from dpframe.infer import Place, PlannedMeasurement
 from dpframe.ledger.scopes import Clock, WindowScope
 from dpframe.mechanisms import Mechanism
 from dpframe.planning.limit_rule import LimitRule, LossOfLimit, MostDropped, remark_of
-from dpframe.release import Draw
 from dpframe.report import Plan
 
 

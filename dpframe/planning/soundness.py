@@ -31,7 +31,7 @@ from dpframe.aggregates.measurement import JointSums
 from dpframe.errors import Unsound
 from dpframe.frames.windows_read import windows_read
 from dpframe.kernel import Refused, verify
-from dpframe.lower import tables_of_plan
+from dpframe.lower.from_plan import tables_of_plan
 from dpframe.plan.agreement import disagreement
 from dpframe.plan.consistency import contradiction
 from dpframe.plan.document import earlier_fingerprint
@@ -94,7 +94,7 @@ def _differences(prepared: PreparedTogether, translation: Translation) -> Iterat
     plan = prepared.plan
     if plan.physical not in (None, translation.plan):
         yield "physical plan"
-    for wrong in (contradiction(plan, verified=True), disagreement(plan, translation.plan)):
+    for wrong in (contradiction(plan), disagreement(plan, translation.plan)):
         if wrong is not None:
             yield wrong
     if not all(map(_are_rebuilt, prepared.parts)):

@@ -1,19 +1,7 @@
 """From exact tables to released results: noise, selection, post-processing."""
 
-from dpframe.release.draws import (
-    CandidateScores,
-    Draw,
-    KeyChoice,
-    Places,
-    chooser_of,
-    draw,
-    draw_node,
-    drawn_with_groups,
-    number_of,
-    with_some_key,
-)
 from dpframe.release.intervals import Intervals, MissingRows, read_intervals
-from dpframe.release.nightly import Drawn, RunningResults, law_of, part_of
+from dpframe.release.nightly import Drawn, RunningResults
 from dpframe.release.results import (
     Doubt,
     Keep,
@@ -27,34 +15,24 @@ from dpframe.release.results import (
     output_column,
     rehearse,
     shown_groups,
+    with_some_key,
 )
 
 __all__ = [
-    "CandidateScores",
     "Doubt",
-    "Draw",
     "Drawn",
     "Intervals",
     "Keep",
-    "KeyChoice",
     "MissingRows",
-    "Places",
     "RunningResults",
     "aggregate_column",
     "assemble",
     "check_post",
-    "chooser_of",
     "doubts_of",
-    "draw",
-    "draw_node",
-    "drawn_with_groups",
     "in_order",
-    "law_of",
     "laws_of",
     "made_up_result",
-    "number_of",
     "output_column",
-    "part_of",
     "read_intervals",
     "rehearse",
     "shown_groups",

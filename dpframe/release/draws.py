@@ -13,25 +13,20 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.aggregates.aggregate import MeasurementKey, Noisy, Query
+from dpframe.aggregates.aggregate import MeasurementKey, Noisy
+from dpframe.aggregates.draw import Draw, Places
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import (
-    Additive,
     CellCounts,
-    JointSums,
-    Measurement,
-    Rebuilt,
     Selection,
     Table,
 )
-from dpframe.aggregates.noise import noise_of
 from dpframe.kernel import plan as kernel
 from dpframe.kernel.moves import cells_in, level_choices, parts_of_row
-from dpframe.mechanisms import Mechanism, fair_coins
+from dpframe.mechanisms import fair_coins
 from dpframe.mechanisms.noise import (
     PLACES,
     TIES,
@@ -53,9 +48,9 @@ from dpframe.release.numbers import (
     candidates_of,
     exact_numbers,
     first_choice,
+    night_numbers,
     rank_scores,
     scores_of,
-    tables_of,
 )
 
 # Quantiles that are chosen one inside the other, in many groups at once.
@@ -555,66 +550,6 @@ class CandidateScores:
         return result
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Draw:
-    """What is drawn at once.
-
-    Parameters
-    ----------
-    measurement
-        The vector.
-    law
-        Its mechanism.
-    keys
-        The parts of the query that follow from it.
-    rebuilt
-        How each of these does; None for one that is the vector.
-    """
-
-    measurement: Measurement
-    law: Mechanism
-    keys: tuple[MeasurementKey, ...]
-    rebuilt: tuple[Rebuilt, ...] | None = None
-
-    @property
-    def vector(self) -> MeasurementKey:
-        """What the vector itself is found by, where parts are rebuilt from it."""
-        return self.measurement, "drawn"
-
-    def noises(self) -> dict[MeasurementKey, Mechanism]:
-        """The mechanism of each part on its own."""
-        each = self.rebuilt or (None,) * len(self.keys)
-        return {k: noise_of(self.law, r) for k, r in zip(self.keys, each, strict=True)}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Places:
-    """Where the tables and draws of a query stand in a physical plan.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-    draws
-        The place of each draw.
-    tables
-        What the tables at some places are of.
-    """
-
-    plan: kernel.Plan
-    draws: Mapping[Draw, int]
-    tables: Mapping[int, Table] = field(default_factory=dict)
-
-    def node(self, one: Draw) -> kernel.Draw:
-        """The draw in the plan."""
-        return self.plan.draws[self.draws[one]]
-
-    @property
-    def draw_tables(self) -> list[int]:
-        """The places of the tables that draws are of, each once."""
-        return list(dict.fromkeys(p for one in self.draws for p in tables_of(self.node(one).what)))
-
-
 def draw(
     one: Draw,
     places: Places,
@@ -628,15 +563,26 @@ def draw(
     from the same tables, if there are to be more.
     """
     node = places.node(one)
-    tables = [counted[place] for place in tables_of(node.what)]
+    tables = [counted[place] for place in kernel.tables_of(node.what)]
     drawn = draw_node(places.plan, node.what, node.law, tables, ballots)
     if isinstance(one.measurement, Selection) and isinstance(node.what, kernel.Vector):
         # candidates whose numbers all have noise: the largest follow from these
         numbers = drawn.reshape(-1, one.measurement.candidates)
         drawn = choose_top_each(kernel.Exact(), numbers, one.measurement.rounds)
-    if isinstance(one.measurement, Margin):
+    if isinstance(one.measurement, Margin) and one.measurement.is_by_sets:
         drawn = drawn.reshape(-1, 1)
     return followed(one, drawn)
+
+
+def draw_period(node: kernel.Draw, periods: Integers, period: int) -> Noisy:
+    """The noisy sums that a stream draws when a period ends. `periods`: the exact number of each
+    period so far, of shape (groups, periods). `period`: the number of the period, from 0. Returns
+    an array of shape (groups, sums).
+    """
+    assert isinstance(node.what, kernel.Nights)
+    numbers = night_numbers(node.what, periods, period)
+    numbers += noise(node.law, numbers.size).reshape(numbers.shape)
+    return numbers
 
 
 def followed(one: Draw, vector: Noisy) -> dict[MeasurementKey, Noisy]:
@@ -862,19 +808,6 @@ class KeyChoice:
         raise kernel.Refused(f"groups cannot appear by the law {type(self.law).__name__}")
 
 
-def number_of(keys: Measurement, parts: Sequence[Measurement]) -> int | None:
-    """Which of the parts is the number that groups are chosen by, if any."""
-    assert isinstance(keys, KeySelection)
-    return next((i for i, p in enumerate(parts) if _is_number(keys.table, p)), None)
-
-
-def _is_number(table: Table, part: Measurement) -> bool:
-    """Whether a part is an unchanged table."""
-    if isinstance(part, JointSums):
-        return part.sums == (table,) and part.matrix == ((1,),)
-    return isinstance(part, Additive) and part.table == table
-
-
 def chooser_of(draws: Iterable[Draw], places: Places) -> KeyChoice | None:
     """How groups are chosen, where groups are not listed."""
     for one in draws:
@@ -901,12 +834,3 @@ def drawn_with_groups(
     number = next(law.draw for law in laws if isinstance(law, kernel.Threshold))
     (one,) = (draw for draw in draws if places.draws[draw] == number)
     return followed(one, noisy.reshape(-1, 1))
-
-
-def with_some_key(query: Query) -> Query:
-    """The query with a made-up key if none exist so far."""
-    groups = query.groups
-    if groups is None or not groups.discovered:
-        return query
-    none = {name: [None] for name in groups.keys.columns}
-    return replace(query, groups=groups.found(pl.DataFrame(none, schema=groups.keys.schema)))

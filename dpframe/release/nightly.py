@@ -13,14 +13,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.aggregates.aggregate import Query
-from dpframe.aggregates.nightly import NightlyAggregate, NightlySums
+from dpframe.aggregates.draw import Draw, law_of, part_of
+from dpframe.aggregates.nightly import NightlyAggregate
 from dpframe.aggregates.reconstructed_error import RunningError
 from dpframe.frames.schedule import PERIOD, Schedule
 from dpframe.mechanisms import AdditiveMechanism
-from dpframe.release.draws import Draw
 from dpframe.workloads import RunningSums
 
-__all__ = ["Drawn", "RunningResults", "law_of", "part_of"]
+__all__ = ["Drawn", "RunningResults"]
 
 Integers: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -34,18 +34,6 @@ _NEAR: Final = 7
 """From how many periods before it a lost one is guessed."""
 _FINE: Final = 2.0**40
 """The fixed-point scale of factors."""
-
-
-def part_of(one: Draw) -> NightlySums:
-    """The vector of a draw of a stream."""
-    assert isinstance(one.measurement, NightlySums)
-    return one.measurement
-
-
-def law_of(one: Draw) -> AdditiveMechanism:
-    """The noise of a draw of a stream."""
-    assert isinstance(one.law, AdditiveMechanism)
-    return one.law
 
 
 @dataclass(frozen=True, slots=True)

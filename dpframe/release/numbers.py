@@ -33,7 +33,6 @@ __all__ = [
     "night_numbers",
     "rank_scores",
     "scores_of",
-    "tables_of",
 ]
 
 Integers: TypeAlias = NDArray[np.int64]
@@ -60,11 +59,6 @@ class PointRuns:
     weights: Integers
     starts: Integers
     sizes: Integers
-
-
-def tables_of(what: kernel.What) -> tuple[int, ...]:
-    """The places of the tables that a draw is of."""
-    return what.tables if isinstance(what, kernel.Vector | kernel.Choice) else (what.table,)
 
 
 def dense(plan: kernel.Plan, place: int, counted: CellCounts) -> Integers:

@@ -7,20 +7,19 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import SequenceMatcher
-from fractions import Fraction
 from typing import Final
 
 from dpframe.core.budget import Budget
 from dpframe.core.tree import quoted
 from dpframe.core.units import Identifier, Unit
 from dpframe.errors import DPFrameError
-from dpframe.frames.definition import Json
 from dpframe.kernel.render import render
 from dpframe.plan.data import PlanData
 from dpframe.plan.document import fingerprint
 from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.parameters import without_values
 from dpframe.plan.pieces import PlanStep
+from dpframe.plan.reading import columns_in
 from dpframe.plan.several import blocks_of
 from dpframe.report.errors import about
 from dpframe.report.numbers import amounts, change_words, separated
@@ -38,12 +37,18 @@ def guarantee(before: PlanData, after: PlanData) -> Iterator[str]:
 
     Protecting less of a person is weaker at any cost. Protecting more at a larger cost is neither.
     """
-    whom = _more(before.unit, after.unit)
-    much = _less(before.cost, after.cost)
+    # 1 if more of a person is protected, -1 if less; None if that cannot be compared: other people,
+    # or another notion of neighbours.
+    one, other = _reach(before.unit), _reach(after.unit)
+    whom = (other > one) - (other < one) or (None if before.unit != after.unit else 0)
+    # 1 where nothing costs more and something less, -1 the other way; None where both.
+    costs = ((before.cost.main, after.cost.main), (before.cost.slack, after.cost.slack))
+    less, more = any(a < b for b, a in costs), any(a > b for b, a in costs)
+    much = None if (less and more) or before.cost.currency != after.cost.currency else less - more
     words = []
     if before.unit != after.unit:
         words.append(f"{before.unit.words()} -> {after.unit.words()}")
-    if _amounts(before.cost) != _amounts(after.cost):
+    if before.cost.currency != after.cost.currency or less or more:
         words.append(_cost_change(before.cost, after.cost))
     if not words:
         return
@@ -74,35 +79,11 @@ def _cost_change(before: Budget, after: Budget) -> str:
     return f"{one} -> {other} ({what} {change_words(*pair)})"
 
 
-def _amounts(cost: Budget) -> tuple[str, Fraction, Fraction]:
-    """What is promised, however a session counts it."""
-    return cost.currency, cost.main, cost.slack
-
-
 def _reach(unit: Unit) -> tuple[int, int]:
     """How much of a person is protected: rows, windows, all."""
     if isinstance(unit, Identifier):
         return (1, _WINDOWS.index(unit.window))
     return (0, unit.contributions)
-
-
-def _more(before: Unit, after: Unit) -> int | None:
-    """1 if more of a person is protected, -1 if less, 0 if the same. None if they cannot be
-    compared: other people, or another notion of neighbours.
-    """
-    one, other = _reach(before), _reach(after)
-    if one == other and before != after:
-        return None
-    return (other > one) - (other < one)
-
-
-def _less(before: Budget, after: Budget) -> int | None:
-    """1 where nothing costs more and something less, -1 the other way; None where both."""
-    if before.currency != after.currency:
-        return None
-    pairs = ((before.main, after.main), (before.slack, after.slack))
-    less, more = any(a < b for b, a in pairs), any(a > b for b, a in pairs)
-    return None if less and more else less - more
 
 
 def errors(before: PlanData, after: PlanData) -> Iterator[str]:
@@ -112,17 +93,15 @@ def errors(before: PlanData, after: PlanData) -> Iterator[str]:
         if output.name in names:
             with suppress(DPFrameError):
                 one, other = before.accuracy(output.name), after.accuracy(output.name)
-                if one != other:
-                    yield f"95% error of {quoted(output.name)} {_bound_change(one, other)}"
-
-
-def _bound_change(one: float, other: float) -> str:
-    """Two bounds on errors, rounded up, or longer where they would look the same."""
-    before, after = separated(about(one)), separated(about(other))
-    return change_words(one, other) if before == after else f"{before} -> {after}"
+                if one != other:  # rounded up, or longer where they would look the same
+                    words = separated(about(one)), separated(about(other))
+                    alike = words[0] == words[1]
+                    change = change_words(one, other) if alike else " -> ".join(words)
+                    yield f"95% error of {quoted(output.name)} {change}"
 
 
 _BEHIND = "in what its words leave out"
+_LIMITS = ("LimitRows", "LimitGroups")
 
 
 def differences(before: PlanData, after: PlanData) -> Iterator[str]:
@@ -132,20 +111,14 @@ def differences(before: PlanData, after: PlanData) -> Iterator[str]:
         forced = (forced_words(plan) if plan.forced else None for plan in (before, after))
         found = list(_changed("forced", *forced))
     yield from found
-    if not found:
-        found = list(_happens(before, after))
-        yield from found
-    if before.physical is None or after.physical is None:  # one says no more than the reading
+    if before.physical is None or after.physical is None:  # a document of version 1
         before, after = replace(before, physical=None), replace(after, physical=None)
+    elif not found:  # what happens, in the kernel's words
+        pages = (render(plan).splitlines() for plan in (before.physical, after.physical))
+        found = list(_items("physical plan:", *pages))
+        yield from found
     if not found and fingerprint(before) != fingerprint(after):
         yield "the plans differ in unlisted details, such as the reason of a mechanism"
-
-
-def _happens(before: PlanData, after: PlanData) -> Iterator[str]:
-    """Changes of what happens, in the kernel's words; documents of version 1 do not say it."""
-    if before.physical is not None and after.physical is not None:
-        one, other = (render(plan).splitlines() for plan in (before.physical, after.physical))
-        yield from _items("physical plan:", one, other)
 
 
 def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
@@ -156,33 +129,31 @@ def _differences(before: PlanData, after: PlanData) -> Iterator[str]:
     yield from guarantee(before, after)
     yield from errors(before, after)
     if before.blocks or after.blocks:
-        yield from _queries(before, after)
+        one, other = _answers(before), _answers(after)
+        yield from _changed("queries", len(one), len(other))
+        for number, (was, now) in enumerate(zip(one, other, strict=False), start=1):
+            yield from _changed(f"query {number} answers", ", ".join(was), ", ".join(now))
         yield from _blocks(before, after)
     else:
         yield from _of_frame(before, after)
-    yield from _changed("limit that is found", *(_limit(p) for p in (before, after)))
+    limits = [
+        f"{found.words('n')} with n of {', '.join(str(choice.n) for choice in found.choices)}"
+        if found is not None
+        else None
+        for found in (before.found, after.found)
+    ]
+    yield from _changed("limit that is found", *limits)
     yield from _changed("reads", *(p.windows and p.windows.words() for p in (before, after)))
     yield from _but_delta(amounts("the plan", before.cost, after.cost))
     yield from _changed("composition", before.composition, after.composition)
     yield from _changed("split", before.split, after.split)
     if not list(amounts("the plan", before.cost, after.cost)):  # from which the spend follows
-        yield from _changed("requested spend", *(_spend(p) for p in (before, after)))
+        requests = (before.requested, after.requested)  # counted in the session's measure
+        words = (f"{one.words()}, counted in {one.measure}" for one in requests)
+        yield from _changed("requested spend", *words)
     yield from _items("stated by the data owner:", _stated(before), _stated(after))
     yield from _items("risk:", tuple(risks_in(before)), tuple(risks_in(after)))
     yield from _items("note:", _unexplained_notes(before, after), _unexplained_notes(after, before))
-
-
-def _limit(plan: PlanData) -> str | None:
-    """The limit that is found when the query runs."""
-    if plan.found is None:
-        return None
-    numbers = ", ".join(str(choice.n) for choice in plan.found.choices)
-    return f"{plan.found.words('n')} with n of {numbers}"
-
-
-def _spend(plan: PlanData) -> str:
-    """The request, with the measure in which the session counts it."""
-    return f"{plan.requested.words()}, counted in {plan.requested.measure}"
 
 
 def _stated(plan: PlanData) -> tuple[str, ...]:
@@ -192,19 +163,6 @@ def _stated(plan: PlanData) -> tuple[str, ...]:
     return (*typical, *named)
 
 
-def _types(before: PlanData, after: PlanData) -> Iterator[str]:
-    """Changed types of columns that both plans read. Types that documents of earlier versions lack
-    count as unchanged.
-    """
-    one = {(column.frame, column.name): column.type for column in before.columns or ()}
-    for column in after.columns or ():
-        yield from _changed(
-            f"type of column {quoted(column.name)} of {column.frame}",
-            one.get((column.frame, column.name), column.type),
-            column.type,
-        )
-
-
 def _of_frame(before: PlanData, after: PlanData) -> Iterator[str]:
     """The changes of a frame, its groups, and its releases."""
     yield from _changed("frame", before.source, after.source)
@@ -212,7 +170,11 @@ def _of_frame(before: PlanData, after: PlanData) -> Iterator[str]:
         yield from _changed("protects", before.unit.words(), after.unit.words())
     yield from _items("also protects", before.others, after.others)
     yield from _items("declared by the data owner:", before.declared, after.declared)
-    yield from _types(before, after)
+    types = {(column.frame, column.name): column.type for column in before.columns or ()}
+    for column in after.columns or ():  # documents of earlier versions lack types
+        what = f"type of column {quoted(column.name)} of {column.frame}"
+        known = types.get((column.frame, column.name), column.type)
+        yield from _changed(what, known, column.type)
     yield from _steps(before.steps, after.steps)
     yield from _groups(before, after)
     changed = list(_outputs(before, after))
@@ -221,14 +183,6 @@ def _of_frame(before: PlanData, after: PlanData) -> Iterator[str]:
 
 
 # -- several queries ------------------------------------------------------------------------------
-
-
-def _queries(before: PlanData, after: PlanData) -> Iterator[str]:
-    """How many there are, and what each answers."""
-    one, other = _answers(before), _answers(after)
-    yield from _changed("queries", len(one), len(other))
-    for number, (old, new) in enumerate(zip(one, other, strict=False), start=1):
-        yield from _changed(f"query {number} answers", ", ".join(old), ", ".join(new))
 
 
 def _answers(plan: PlanData) -> list[tuple[str, ...]]:
@@ -241,7 +195,7 @@ def _blocks(before: PlanData, after: PlanData) -> Iterator[str]:
     """Frames with the same steps and groups are compared, then the others in order."""
     one, other = list(blocks_of(before)), list(blocks_of(after))
     left, pairs = [*range(len(one))], dict[int, int]()
-    for alike in (_rows_and_groups, _rows, None):
+    for alike in (lambda plan: (_rows(plan), plan.grouping, plan.keys_digest), _rows, None):
         for new, block in enumerate(other):
             same = (n for n in left if alike is None or alike(one[n]) == alike(block))
             old = None if new in pairs else next(same, None)
@@ -257,10 +211,6 @@ def _blocks(before: PlanData, after: PlanData) -> Iterator[str]:
     for old in left:
         whose = queries_of_block(before, old) if before.blocks else "the query"
         yield f"{whose} removed: {_block_words(one[old])}"
-
-
-def _rows_and_groups(plan: PlanData) -> object:
-    return _rows(plan), plan.grouping, plan.keys_digest
 
 
 def _rows(plan: PlanData) -> object:
@@ -313,18 +263,13 @@ def _steps(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Iterator[st
         if act != "equal":
             left = [before[n] for n in range(i, j) if n not in gone]
             yield from _replaced(left, [after[n] for n in range(k, m) if n not in new])
-        elif not moved and not blocks:
-            yield from _learned(before[i:j], after[k:m])
-
-
-def _learned(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Iterator[str]:
-    """Changed facts after equal steps. If other steps changed, these facts follow from them."""
-    for one, other in zip(before, after, strict=True):
-        if one.learned != other.learned:
-            known = "; ".join(item for item in other.learned if item not in one.learned)
-            yield f"known after {other.words}: {known or 'less than before'}"
-        elif one.stability != other.stability:
-            yield f"stability of {other.words}: {one.stability} -> {other.stability}"
+        elif not moved and not blocks:  # otherwise changed facts follow from other steps
+            for one, other in zip(before[i:j], after[k:m], strict=True):
+                if one.learned != other.learned:
+                    known = "; ".join(item for item in other.learned if item not in one.learned)
+                    yield f"known after {other.words}: {known or 'less than before'}"
+                elif one.stability != other.stability:
+                    yield f"stability of {other.words}: {one.stability} -> {other.stability}"
 
 
 def _key(step: PlanStep) -> str:
@@ -346,9 +291,7 @@ def _replaced(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Iterator
 
 def _edited(before: PlanStep, after: PlanStep) -> str:
     one, other = before.definition, after.definition
-    if _is_limit(one) and _is_limit(other):
-        assert isinstance(one, dict)
-        assert isinstance(other, dict)
+    if isinstance(one, dict) and isinstance(other, dict) and other.get("step") in _LIMITS:
         n, m = one.get("n"), other.get("n")
         if {**one, "n": m} == other and isinstance(n, int) and isinstance(m, int):
             return f"limit {'raised' if m > n else 'lowered'} {n} -> {m}: {after.words}"
@@ -357,29 +300,13 @@ def _edited(before: PlanStep, after: PlanStep) -> str:
     return f"{_verb(after)} changed: {before.words} -> {after.words}"
 
 
-def _is_limit(step: Json) -> bool:
-    return isinstance(step, dict) and step.get("step") in ("LimitRows", "LimitGroups")
-
-
 def _verb(step: PlanStep) -> str:
     return step.words.partition("(")[0]
 
 
 def _on(step: PlanStep) -> str:
-    columns = sorted(set(_columns(step.definition)))
+    columns = sorted(columns_in(step.definition))
     return f"{_verb(step)} on {', '.join(map(quoted, columns))}" if columns else _verb(step)
-
-
-def _columns(found: Json) -> Iterator[str]:
-    """The columns that a definition reads."""
-    if isinstance(found, list):
-        for item in found:
-            yield from _columns(item)
-    elif isinstance(found, dict):
-        if found.get("type") == "Column" and isinstance(found.get("name"), str):
-            yield str(found["name"])
-        for item in found.values():
-            yield from _columns(item)
 
 
 # -- groups, outputs, releases --------------------------------------------------------------------
@@ -434,7 +361,11 @@ def _releases(before: PlanData, after: PlanData, told: Collection[str]) -> Itera
         known = key[0] in told
         if key in parts:
             if before.unit == after.unit:  # norms of other units are no less and no more
-                yield from _norms(parts[key], release)
+                for norm in ("l0", "l1", "l2", "linf"):
+                    was, now = (getattr(o.sensitivity, norm) for o in (parts[key], release))
+                    if was != now:
+                        words = f"{norm.capitalize()} sensitivity of {_named(release)}"
+                        yield f"{words} {change_words(was, now)}"
             yield from _release(parts[key], release, known)
         elif not known:
             yield f"{_named(release)} is released: {release.contents}"
@@ -464,7 +395,8 @@ def _costs(before: PlanData, after: PlanData) -> Iterator[str]:
         apart = [(name,) for name in names if name in kept]
         for whose in [names] if names in other else apart:
             costs = _cost_of(before, whose), _cost_of(after, whose)
-            found = amounts(_all(whose), *costs)
+            *some, last = map(quoted, whose)
+            found = amounts(f"{', '.join(some)} and {last} together" if some else last, *costs)
             all_of_it = [c.slack for c in costs] == [before.cost.slack, after.cost.slack]
             yield from _but_delta(found) if all_of_it else found
 
@@ -472,12 +404,6 @@ def _costs(before: PlanData, after: PlanData) -> Iterator[str]:
 def _but_delta(lines: Iterator[str]) -> Iterator[str]:
     """Without the delta of the whole plan, which is listed first, with the guarantee."""
     return (line for line in lines if not line.startswith("delta of "))
-
-
-def _all(names: Sequence[str]) -> str:
-    """Names of outputs whose cost is one."""
-    *some, last = map(quoted, names)
-    return f"{', '.join(some)} and {last} together" if some else last
 
 
 def _joint_names(plan: PlanData) -> list[tuple[str, ...]]:
@@ -502,13 +428,6 @@ def _cost_of(plan: PlanData, names: Collection[str]) -> Budget:
 
 def _named(release: NoisyAggregate) -> str:
     return f"{quoted(release.name)} [{release.aggregate}]"
-
-
-def _norms(before: NoisyAggregate, after: NoisyAggregate) -> Iterator[str]:
-    for norm in ("l0", "l1", "l2", "linf"):
-        one, other = getattr(before.sensitivity, norm), getattr(after.sensitivity, norm)
-        if one != other:
-            yield f"{norm.capitalize()} sensitivity of {_named(after)} {change_words(one, other)}"
 
 
 def _release(before: NoisyAggregate, after: NoisyAggregate, known: bool) -> Iterator[str]:

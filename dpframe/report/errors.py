@@ -15,11 +15,13 @@ from dpframe.aggregates.error import MeanError, NoErrorBound, RankError, Varianc
 from dpframe.aggregates.reconstructed_error import RunRankError
 from dpframe.core.exact import as_given, exact, show
 from dpframe.core.regular import RULES, ends_of_rule
+from dpframe.core.tree import Call, Column, walk
 from dpframe.errors import DPFrameError, InvalidBounds
 from dpframe.frames.definition import Json, objects_in
 from dpframe.mechanisms import AdditiveMechanism, KeyMechanism, ReportMechanism
 from dpframe.plan import NoisyAggregate, PlanData, PlanOutput, PlanTypical
 from dpframe.plan.error import error_of
+from dpframe.plan.reading import trees_in
 from dpframe.report.numbers import separated, shown
 
 # What noise and delta mean for groups of a size that the reviewer guesses.
@@ -216,7 +218,11 @@ def _noise(bounds: _Bounds) -> str:
 
 def _bounds(plan: PlanData, output: PlanOutput) -> Iterator[_Bounds]:
     """The bounds of each column that an output clamps, counts in cells or chooses from."""
-    noise = _noise_of([plan.releases[number] for number in output.releases])
+    used, noise = [plan.releases[number] for number in output.releases], None
+    if len(used) == 1 and isinstance(used[0].noise, AdditiveMechanism):
+        # that of a mean depends on how many values there are
+        error = used[0].accuracy()
+        noise = error if math.isfinite(error) else None
     for part in objects_in(output.definition):
         value = part.get("value")
         tree = value.get("tree") if isinstance(value, dict) else None
@@ -228,24 +234,11 @@ def _bounds(plan: PlanData, output: PlanOutput) -> Iterator[_Bounds]:
             is_sum = part.get("type") in ("GridSum", "SquareSum")
             name, reach = str(tree.get("name")), max(map(abs, ends))
             yield _Bounds(output.name, name, reach, is_sum, timed, noise)
-            yield from (_Bounds(_KNOWN, name, known, False, timed) for known in _known(value))
-
-
-def _known(value: Json) -> Iterator[Fraction]:
-    """How far the values of a column reach by what was declared or follows from steps."""
-    for one in objects_in(value):
-        if one.get("type") == "Interval":
-            lo, hi = _number(one.get("lo")), _number(one.get("hi"))
-            if lo is not None and hi is not None:
-                yield max(abs(lo), abs(hi))
-
-
-def _noise_of(used: Sequence[NoisyAggregate]) -> float | None:
-    """The error of a sum on its own; that of a mean depends on how many values there are."""
-    if len(used) == 1 and isinstance(used[0].noise, AdditiveMechanism):
-        found = used[0].accuracy()
-        return found if math.isfinite(found) else None
-    return None
+            for one in objects_in(value):  # what was declared or follows from steps
+                is_known = one.get("type") == "Interval"
+                lo, hi = (_number(one.get(end)) if is_known else None for end in ("lo", "hi"))
+                if lo is not None and hi is not None:
+                    yield _Bounds(_KNOWN, name, max(abs(lo), abs(hi)), False, timed)
 
 
 def _ends(part: Mapping[str, Json]) -> list[Fraction]:
@@ -369,10 +362,10 @@ def _error(
     if not ranks and used and used[0].candidates is not None:
         words = f"score within {amount} of the best{where}"
     grouped = block.groups is not None
-    return _judged(words, enough, size, grouped, times)
+    return _judge(words, enough, size, grouped, times)
 
 
-def _judged(
+def _judge(
     words: str, enough: float | None, size: int | None, grouped: bool, times: Fraction | float
 ) -> Error:
     """An error and its verdict, which under a found limit is that of the limit with the least
@@ -430,16 +423,17 @@ def _of_ratio(
     more = "" if count > under else " or more"
     enough = (over + most * under) / (_GOOD * most / 2) + under
     words = f"± {amount}{more} with {count:,} rows"
-    return _judged(words, enough, size, block.groups is not None, times)
+    return _judge(words, enough, size, block.groups is not None, times)
 
 
 def _operation(output: PlanOutput, used: Sequence[NoisyAggregate]) -> str:
     """The operation that makes an output of two numbers, in their order; empty for others."""
     last = output.definition[-1] if isinstance(output.definition, list) else None
-    if not isinstance(last, dict) or len(used) != 2:
+    tree = next(iter(trees_in(last)), None)
+    if not isinstance(tree, Call) or len(used) != 2:
         return ""
-    places = [p.get("name") for p in objects_in(last) if p.get("type") == "Column"]
-    return str(last.get("op", "")) if places == ["0", "1"] else ""
+    places = [node.name for node in walk(tree) if isinstance(node, Column)]
+    return tree.operation.name if places == ["0", "1"] else ""
 
 
 def _of_parts(output: PlanOutput, used: Sequence[NoisyAggregate], times: Fraction | float) -> Error:
@@ -466,7 +460,7 @@ def _of_parts(output: PlanOutput, used: Sequence[NoisyAggregate], times: Fractio
     else:
         each = dict.fromkeys(_range(part, times) for part in parts[:3])
         words = f"computed from numbers with {' and '.join(each)}"
-    return _judged(words, enough, None, False, times)
+    return _judge(words, enough, None, False, times)
 
 
 def _range(error: float, times: Fraction | float) -> str:

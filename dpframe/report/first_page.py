@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import decimal
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import Final
 
 from dpframe.aggregates.reconstructed_error import RunningError
@@ -14,7 +15,7 @@ from dpframe.core.budget import Budget, PureDP
 from dpframe.core.exact import nearest, show
 from dpframe.core.units import Rows
 from dpframe.core.windows import NAMES
-from dpframe.frames.definition import Json, objects_in
+from dpframe.frames.definition import Json
 from dpframe.mechanisms import KeyMechanism
 from dpframe.plan import PlanData
 from dpframe.plan.looks import looks_identifying, name_words, words_of
@@ -66,7 +67,17 @@ def questions_in(plan: PlanData, size: int | None = None, typical: Typical = ())
     blocks = list(blocks_of(plan))
     blocks = blocks[1:] if plan.found is not None else blocks
     for block in blocks:
-        for weight, question in _of_block(plan, block, size, typical):
+        of_block = (
+            _of_unit(block),
+            _of_limits(plan, block),
+            _of_public_frames(block),
+            _of_conditions(block),
+            _of_keys(block),
+            _of_bounds(block),
+            _of_scores(block),
+            _of_noise(plan, block, size, typical),
+        )
+        for weight, question in chain.from_iterable(of_block):
             asked[question] = max(weight, asked.get(question, 0))
     for weight, question in _of_plan(plan):
         asked[question] = weight
@@ -79,29 +90,17 @@ def questions_in(plan: PlanData, size: int | None = None, typical: Typical = ())
     )[:_MOST]
 
 
-def _of_block(
-    plan: PlanData, block: PlanData, size: int | None, typical: Typical
-) -> Iterator[tuple[int, str]]:
-    yield from _of_unit(block)
-    yield from _of_limits(plan, block)
-    yield from _of_public_frames(block)
-    yield from _of_conditions(block)
-    yield from _of_keys(block)
-    yield from _of_bounds(block)
-    yield from _of_scores(block)
-    yield from _of_noise(plan, block, size, typical)
-
-
 def _of_unit(plan: PlanData) -> Iterator[tuple[int, str]]:
     """Who is a person."""
     unit = plan.unit
-    frames = _frames(plan)
+    others = (other.partition(": ")[0] for other in plan.others)
+    frames = list(dict.fromkeys([plan.source, *others]))
     known = None if isinstance(unit, Rows) else unit.column
-    others = [one.column for one in plan.identifying if one.column != known]
-    columns = f"column{'s' if len(others) > 1 else ''} {anded(others)}"
-    has = f" The frame also has the {columns}." if others else ""
+    beside = [one.column for one in plan.identifying if one.column != known]
+    columns = f"column{'s' if len(beside) > 1 else ''} {join_names(beside)}"
+    has = f" The frame also has the {columns}." if beside else ""
     if isinstance(unit, Rows):
-        within = f"{anded(frames)} together" if len(frames) > 1 else frames[0]
+        within = f"{join_names(frames)} together" if len(frames) > 1 else frames[0]
         if unit.contributions == 1:
             yield (
                 80,
@@ -115,17 +114,11 @@ def _of_unit(plan: PlanData) -> Iterator[tuple[int, str]]:
                 f"rows are not protected.{has}",
             )
         return
-    same = f", the same in {anded(frames)}" if len(frames) > 1 else ""
-    if not looks_identifying(unit.column) or others:
+    same = f", the same in {join_names(frames)}" if len(frames) > 1 else ""
+    if not looks_identifying(unit.column) or beside:
         yield 75, f"Is one value of {unit.column!r} one person{same}, and never several?{has}"
     else:
         yield 12, f"Does one person have only one {unit.column!r}{same}?"
-
-
-def _frames(plan: PlanData) -> list[str]:
-    """The private frame, and those that steps add."""
-    others = (other.partition(": ")[0] for other in plan.others)
-    return list(dict.fromkeys([plan.source, *others]))
 
 
 def _of_limits(plan: PlanData, block: PlanData) -> Iterator[tuple[int, str]]:
@@ -139,7 +132,8 @@ def limits_in(plan: PlanData) -> list[str]:
     limits = dict[str, None]()
     for step in plan.steps:
         for frame, part in _steps_of(step.definition, plan.source):
-            most, of, within = part.get("n"), _names(part.get("by")), ""
+            by, most, within = part.get("by"), part.get("n"), ""
+            of = " and ".join(map(str, by if isinstance(by, list) else ()))
             if plan.others:
                 within = f" in {frame}"
             if part.get("step") == "LimitRows":
@@ -164,12 +158,6 @@ def _steps_of(definition: Json, source: str) -> Iterator[tuple[str, dict[str, Js
 
 def _many(number: Json, what: str) -> str:
     return f"one {what}" if number == 1 else f"{number} {what}s"
-
-
-def _names(columns: Json) -> str:
-    found = columns if isinstance(columns, list) else [columns]
-    names = [p.get("name") for one in found for p in objects_in(one) if p.get("type") == "Column"]
-    return " and ".join(map(str, names or found)) if columns else ""
 
 
 def _of_public_frames(plan: PlanData) -> Iterator[tuple[int, str]]:
@@ -204,7 +192,7 @@ def _computed(plan: PlanData, columns: Sequence[str]) -> str:
         return ""
     if len(like) == 1:
         return f" {like[0]} is named like a statistic of a private column."
-    return f" {anded(like)} are named like statistics of private columns."
+    return f" {join_names(like)} are named like statistics of private columns."
 
 
 def _of_conditions(plan: PlanData) -> Iterator[tuple[int, str]]:
@@ -360,7 +348,7 @@ def _of_plan(plan: PlanData) -> Iterator[tuple[int, str]]:
         yield 15, f"How often is it to run with other values of {names}? Each run costs as much."
 
 
-def anded(names: Sequence[str], most: int = 12) -> str:
+def join_names(names: Sequence[str], most: int = 12) -> str:
     """Names in a sentence, at most `most` of them."""
     if len(names) > most:
         names = [*names[:most], f"{len(names) - most} more"]
@@ -411,6 +399,11 @@ class OutputLine:
     verdict: str
     words: str
 
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """What a row of a table has."""
+        return self.name, self.error, self.verdict, self.words
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -433,7 +426,12 @@ def first_page(
     """What to decide on, whom the plan protects, what it spends and shows, and the questions."""
     risks = tuple(map(separated, risks_in(plan, size, typical)))
     questions = questions_in(plan, size, typical)
-    entries = [Entry(DECIDE, (_decision(plan, risks, questions),))]
+    counts = (("risk", len(risks)), ("question", len(questions)))
+    many, ask = (f"{n} {what}{'' if n == 1 else 's'}" if n else "" for what, n in counts)
+    decision = (many or "no risks found") + (f"; {ask} for you" if ask else "")
+    if plan.remaining is not None and not plan.remaining.covers(plan.cost):
+        decision = f"cannot run: it costs more than the budget has left; {decision}"
+    entries = [Entry(DECIDE, (decision,))]
     if risks:
         shown_risks = risks if len(risks) <= _MOST_RISKS else risks[: _MOST_RISKS - 1]
         more = len(risks) - len(shown_risks)
@@ -448,27 +446,24 @@ def first_page(
         words = ", ".join(f":{p.words()}" for p in plan.parameters)
         entries.append(Entry("Parameters", (words,)))
     if changes is not None:
-        entries.append(Entry("Changed", _changed(changes)))
+        lines = [*map(_short, changes[:4])] or ["nothing since the plan that was approved before"]
+        if len(changes) > 4:
+            lines.append(f"and {len(changes) - 4} more differences: see dpframe diff")
+        entries.append(Entry("Changed", tuple(lines)))
     if questions:
         entries.append(Entry(QUESTIONS, questions, numbered=True))
     return tuple(entries)
-
-
-def _decision(plan: PlanData, risks: Sequence[str], questions: Sequence[str]) -> str:
-    many = {0: "no risks found", 1: "1 risk"}.get(len(risks), f"{len(risks)} risks")
-    ask = {0: "", 1: "; 1 question for you"}.get(
-        len(questions), f"; {len(questions)} questions for you"
-    )
-    if plan.remaining is not None and not plan.remaining.covers(plan.cost):
-        return f"cannot run: it costs more than the budget has left; {many}{ask}"
-    return many + ask
 
 
 def _protects(plan: PlanData) -> Iterator[Entry]:
     said = dict[str, None]()
     for block in blocks_of(plan):
         said[f"{block.unit.whom()}, in {block.source}"] = None
-        said |= {_of_other(other): None for other in block.others}
+        for other in block.others:
+            name, _, whom = other.partition(": ")
+            match = _ALL_ROWS.fullmatch(whom)
+            whom = f"all rows of one person (column {match[1]})" if match else whom
+            said[f"{whom}, in {name}"] = None
     declared = dict.fromkeys(d for block in blocks_of(plan) for d in block.declared)
     about_typical = dict.fromkeys(f"{t.column} is typically {shown(t.value)}" for t in plan.typical)
     facts = "; ".join(map(bounds_separated, [*declared, *about_typical]))
@@ -482,26 +477,22 @@ def _protects(plan: PlanData) -> Iterator[Entry]:
     yield Entry("Protects", tuple(lines))
 
 
-def _of_other(words: str) -> str:
-    """Whom a joined frame protects."""
-    name, _, whom = words.partition(": ")
-    match = re.fullmatch(
-        r'adding or removing all rows of one individual, identified by "(.*)"', whom
-    )
-    return (
-        f"all rows of one person (column {match[1]}), in {name}" if match else f"{whom}, in {name}"
-    )
-
-
-def spend_words(budget: Budget) -> str:
-    """An amount in four digits, rounded up."""
-    slack = f" and delta {_rounded_up(budget.slack)}" if budget.slack else ""
-    return f"{budget.currency} {_rounded_up(budget.main)}{slack}"
-
-
 def _rounded_up(amount: Fraction) -> str:
     """In four digits; amounts may be larger than floats are."""
     return about(float(amount)) if amount < 10**15 else show(amount, 4)
+
+
+def _rounded_down(amount: Fraction) -> str:
+    """In four digits, of what may still be spent."""
+    context = decimal.Context(prec=4, rounding=decimal.ROUND_DOWN)
+    found = context.divide(decimal.Decimal(amount.numerator), decimal.Decimal(amount.denominator))
+    return show(Fraction(found), 4)
+
+
+def spend_words(budget: Budget, rounded: Callable[[Fraction], str] = _rounded_up) -> str:
+    """An amount in four digits."""
+    slack = f" and delta {rounded(budget.slack)}" if budget.slack else ""
+    return f"{budget.currency} {rounded(budget.main)}{slack}"
 
 
 def _spends(plan: PlanData) -> Iterator[str]:
@@ -518,7 +509,8 @@ def _spends(plan: PlanData) -> Iterator[str]:
         share = nearest(plan.cost.main / budget.whole.main)
         name = "" if budget.name is None else f" {budget.name!r}"
         per = "" if budget.per is None else f" of each {NAMES[budget.per]}"
-        line += f", {_percent(share)} of the budget{name}{per}"
+        percent = f"{100 * share:.0f}%" if share >= 0.1 else f"{100 * share:.2g}%"
+        line += f", {percent} of the budget{name}{per}"
     yield line
     if (left := plan.remaining) is not None:
         where = charged_to(plan)
@@ -526,15 +518,17 @@ def _spends(plan: PlanData) -> Iterator[str]:
             yield f"only {spend_words(left)} {_are(left)} left{where}: the plan will be refused"
         else:
             after = left - plan.cost
-            runs = _runs(after, plan.cost)
+            main, slack = plan.cost.main, plan.cost.slack
+            runs = int(after.main // main) if main else 0  # how many more are paid for
+            runs = min(runs, int(after.slack // slack)) if slack else runs
             more = (
                 f": enough for {runs:,} more such {run}{'s' if runs != 1 else ''}" if runs else ""
             )
             if not runs and plan.cost.main:
                 more = f": not enough for another such {run}"
-            words = (
-                f"{_left_words(after)} {_are(after)}" if after.main else f"no {after.currency} is"
-            )
+            words = f"no {after.currency} is"
+            if after.main:
+                words = f"{spend_words(after, _rounded_down)} {_are(after)}"
             yield f"{words} left after it{where}{more if after.main else ''}"
     if plan.share is not None:
         touched, charged = plan.share.touched, plan.share.charged
@@ -561,30 +555,6 @@ def _are(budget: Budget) -> str:
     return "are" if budget.slack else "is"
 
 
-def _left_words(budget: Budget) -> str:
-    """An amount in four digits, rounded down because it is what may still be spent."""
-    slack = f" and delta {_rounded_down(budget.slack)}" if budget.slack else ""
-    return f"{budget.currency} {_rounded_down(budget.main)}{slack}"
-
-
-def _rounded_down(amount: Fraction) -> str:
-    context = decimal.Context(prec=4, rounding=decimal.ROUND_DOWN)
-    found = context.divide(decimal.Decimal(amount.numerator), decimal.Decimal(amount.denominator))
-    return show(Fraction(found), 4)
-
-
-def _runs(left: Budget, cost: Budget) -> int:
-    """How many more runs of the same cost are paid for; 0 where they cost nothing."""
-    if not cost.main:
-        return 0
-    runs = left.main // cost.main
-    return int(min(runs, left.slack // cost.slack) if cost.slack else runs)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}%" if share >= 0.1 else f"{100 * share:.2g}%"
-
-
 def _publishes(plan: PlanData, size: int | None, typical: Typical) -> Iterator[Entry]:
     numbered = [*enumerate(blocks_of(plan))]
     for number, block in numbered[1:] if plan.found is not None else numbered:
@@ -608,7 +578,9 @@ def _publishes(plan: PlanData, size: int | None, typical: Typical) -> Iterator[E
         yield Entry("Reads", (_reads(block),))
         if dropped := "; ".join(_drops(plan, block)):
             yield Entry("Drops", (_short(dropped),))
-        if clamped := "; ".join(_clamps(block)):
+        matches = filter(None, map(_CLAMPED.match, block.remarks))
+        clamped = "; ".join(_plain(match[1]) for match in matches)
+        if clamped := clamped.replace("each individual's", "each person's"):
             words = f"{_short(clamped)}: a value beyond its bounds counts as the nearest bound"
             yield Entry("Clamps", (words,))
 
@@ -686,7 +658,8 @@ def _output_words(words: str) -> str:
         return f"number of rows, for each person clamped to {low}..{high}"
     match = _SUM.match(words)
     form = _WORDS.get(match["name"]) if match else None
-    if match is None or form is None or "dp" in match["rest"] or not _is_closed(match["value"]):
+    is_closed = match is not None and match["value"].count("(") == match["value"].count(")")
+    if match is None or form is None or "dp" in match["rest"] or not is_closed:
         return _short(_plain(words), 100)
     value = _plain(match["value"])
     said, rest = form.format(value), match["rest"]
@@ -707,15 +680,10 @@ def _output_words(words: str) -> str:
     return _short(f"{said} ({rest})" if rest and rest != "nonnegative=True" else said, 100)
 
 
-def _is_closed(code: str) -> bool:
-    """Whether each parenthesis that opens closes."""
-    return code.count("(") == code.count(")")
-
-
 def _reads(plan: PlanData) -> str:
     steps = [s for s in plan.steps if not s.words.startswith(("limit_", "drop(", "select("))]
     names = list(dict.fromkeys(column.name for column in plan.columns or ()))
-    columns = f"column{'s' if len(names) > 1 else ''} {anded(names)} of " if names else ""
+    columns = f"column{'s' if len(names) > 1 else ''} {join_names(names)} of " if names else ""
     if not steps:
         return f"{columns}all rows of {plan.source}"
     words = [reword(_plain(step.words)) for step in steps]
@@ -747,35 +715,18 @@ def _drops(plan: PlanData, block: PlanData) -> Iterator[str]:
         if periods is not None:
             yield "rows outside these periods, or without a date"
         if periods is None or (block.groups or 0) > periods:
-            yield _without_key(block.keys)
+            bare = re.sub(r"'(?:[^'\\]|\\.)*'|\"[^\"]*\"", "", block.keys)
+            unless = ", unless that is listed" if bare.endswith(" more") else ""
+            has_null = re.search(r"\bnull\b", bare)
+            yield (
+                "rows with another key"
+                if has_null
+                else (f"rows whose key is null or not listed{unless}")
+            )
     if any("rows with other values are dropped" in r.contents for r in block.releases):
         yield "rows whose value is not listed"
     if block.grouping is not None and block.keys is None:
         yield "groups with few people"
-
-
-def _without_key(keys: str) -> str:
-    """The rows that listed keys drop."""
-    bare = re.sub(r"'(?:[^'\\]|\\.)*'|\"[^\"]*\"", "", keys)
-    if re.search(r"\bnull\b", bare):
-        return "rows with another key"
-    unless = ", unless that is listed" if bare.endswith(" more") else ""
-    return f"rows whose key is null or not listed{unless}"
-
-
-def _clamps(block: PlanData) -> Iterator[str]:
-    """What is set to the nearest bound where it lies beyond it."""
-    for remark in block.remarks:
-        if match := _CLAMPED.match(remark):
-            yield _plain(match[1]).replace("each individual's", "each person's")
-
-
-def _changed(changes: Sequence[str]) -> tuple[str, ...]:
-    if not changes:
-        return ("nothing since the plan that was approved before",)
-    return tuple(map(_short, changes[:4])) + (
-        (f"and {len(changes) - 4} more differences: see dpframe diff",) if len(changes) > 4 else ()
-    )
 
 
 def _short(text: str, longest: int = _LONGEST) -> str:

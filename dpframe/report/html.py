@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from html import escape
 
@@ -10,7 +10,7 @@ from dpframe.core.exact import nearest
 from dpframe.core.tree import visible
 from dpframe.plan import PlanData
 from dpframe.report.first_page import DECIDE, QUESTIONS, RISKS, Entry, spend_words
-from dpframe.report.story import Chapter, Item, Section
+from dpframe.report.story import Chapter
 
 # The style of dpframe's HTML.
 #
@@ -173,44 +173,21 @@ def table(
     heads: Iterable[str],
     rows: Iterable[str],
     numbers: Iterable[int] = (),
-    over: Mapping[int, tuple[str, int]] | None = None,
     *,
     cards: bool = False,
 ) -> str:
-    """A table of finished rows.
-
-    Parameters
-    ----------
-    heads, numbers
-        The headings of the columns, and the positions of columns with numbers.
-    over
-        Headings above several columns: the first column, the text, and the number of columns.
-    cards
-        Whether narrow screens show rows one below the other, each cell with its heading.
+    """A table of finished rows, given the headings of its columns, and the positions of those with
+    numbers. On narrow screens `cards` are rows one below the other, each cell with its heading.
     """
-    names, right = list(heads), set(numbers)
-    top = f"<tr>{''.join(_head(name, i in right) for i, name in enumerate(names))}</tr>"
-    if over:
-        top = f"<tr>{_spanning(over, len(names))}</tr>{top}"
+    top, right = "", set(numbers)
+    for place, name in enumerate(heads):
+        kind = ' class="dpf-number"' if place in right else ""
+        top += f'<th scope="col"{kind}>{line(name)}</th>'
     kind = "dpf-scroll dpf-cards" if cards else "dpf-scroll"
     return (
-        f'<div class="{kind}"><table><thead>{top}</thead>'
+        f'<div class="{kind}"><table><thead><tr>{top}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
-
-
-def _head(name: str, number: bool) -> str:
-    kind = ' class="dpf-number"' if number else ""
-    return f'<th scope="col"{kind}>{line(name)}</th>'
-
-
-def _spanning(over: Mapping[int, tuple[str, int]], columns: int) -> str:
-    made, at = "", 0
-    for first, (text, width) in over.items():
-        made += f'<td colspan="{first - at}"></td>'
-        made += f'<th scope="colgroup" class="dpf-over" colspan="{width}">{escaped(text)}</th>'
-        at = first + width
-    return made + f'<td colspan="{columns - at}"></td>'
 
 
 def row(cells: Iterable[str], numbers: Iterable[int] = (), heads: Sequence[str] = ()) -> str:
@@ -309,7 +286,12 @@ def _entry(plan: PlanData, entry: Entry, whole: bool) -> str:
             f'<div class="dpf-warn" role="note"{_id(anchor)}><strong>Risks</strong>{inside}</div>'
         )
     if entry.outputs:
-        inside += table(_OUTPUTS, _outputs(entry), cards=True)
+        heads = ("", *_OUTPUTS[1:])
+        rows = [
+            row((named(name), *map(line, others)), heads=heads)
+            for name, *others in (one.cells for one in entry.outputs)
+        ]
+        inside += table(_OUTPUTS, rows, cards=True)
     if entry.label == "Spends":
         inside = _spent_share(plan) + inside
     return section(entry.label, inside, anchor)
@@ -319,12 +301,6 @@ def _id(anchor: str) -> str:
     return f' id="{anchor}"' if anchor else ""
 
 
-def _outputs(entry: Entry) -> Iterator[str]:
-    for one in entry.outputs:
-        cells = (named(one.name), line(one.error), line(one.verdict), line(one.words))
-        yield row(cells, heads=("", *_OUTPUTS[1:]))
-
-
 def _details(chapters: Sequence[Chapter], is_open: bool) -> str:
     result = ""
     for chapter in chapters:
@@ -332,18 +308,11 @@ def _details(chapters: Sequence[Chapter], is_open: bool) -> str:
             shown = escaped(chapter.title[:1].upper() + chapter.title[1:])
             result += f'<p class="dpf-chapter">{shown}</p>'
         for part in chapter.sections:
-            result += opening(escaped(part.title), _section(part), is_open=is_open)
+            first = code if part.title in _CODE else line
+            items = (first(item.head) + listed(map(quiet, item.details)) for item in part.items)
+            inside = numbered(items) if part.numbered else listed(items)
+            result += opening(escaped(part.title), inside, is_open=is_open)
     return result
-
-
-def _section(part: Section) -> str:
-    items = (_item(item, part.title in _CODE) for item in part.items)
-    return numbered(items) if part.numbered else listed(items)
-
-
-def _item(item: Item, is_code: bool) -> str:
-    first = code(item.head) if is_code else line(item.head)
-    return first + listed(quiet(detail) for detail in item.details)
 
 
 def _spent_share(plan: PlanData) -> str:

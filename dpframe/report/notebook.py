@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Protocol
@@ -13,7 +13,7 @@ import polars as pl
 
 from dpframe.aggregates.aggregate import Query
 from dpframe.core.budget import Budget
-from dpframe.core.dtypes import Domain, DType, Scalar
+from dpframe.core.dtypes import Domain, DType
 from dpframe.core.exact import nearest, show
 from dpframe.core.interval import EVERYTHING
 from dpframe.core.tree import Literal, shortened
@@ -55,13 +55,6 @@ def frame_words(relation: Relation) -> str:
     return "\n".join(lines)
 
 
-def known_columns(relation: Relation) -> Iterator[tuple[str, str, str]]:
-    """Name and type of each column, and what else is known of it."""
-    for name, found in relation.facts.columns.items():
-        dtype = str(found.dtype)
-        yield name, dtype, domain_words(found).removeprefix(dtype).removeprefix(", ")
-
-
 def domain_words(domain: Domain) -> str:
     """The facts about a column on one line."""
     limits = limits_words(domain)
@@ -73,34 +66,24 @@ def limits_words(domain: Domain, *, declared: bool = False) -> str:
     parts = []
     interval, dtype = domain.interval, domain.dtype
     if interval != EVERYTHING and dtype.is_ordered and not dtype.is_boolean:
-        parts.append(_interval_words(interval.lo, interval.hi, dtype))
+        lo, hi = (
+            None if end is None else _end_words(end, dtype) for end in (interval.lo, interval.hi)
+        )
+        both = f"at least {lo}" if hi is None else f"at most {hi}" if lo is None else ""
+        parts.append("any value" if lo is hi is None else both or f"in [{lo}, {hi}]")
     listed = domain.categories
     if listed is not None and not dtype.is_boolean and not (declared and dtype.name == "Enum"):
         shown = ", ".join(literal_words(Literal(c, dtype)) for c in listed[:_FEW])
-        parts.append(f"one of {shown}{_others(listed, in_full=declared)}")
+        more = f" and {len(listed) - _FEW} more" if len(listed) > _FEW else ""
+        if more and declared:  # elsewhere it follows from what was declared, and from the steps
+            text = json.dumps(definition(listed), ensure_ascii=True)
+            more += f" (all of SHA-256 {hashlib.sha256(text.encode()).hexdigest()})"
+        parts.append(f"one of {shown}{more}")
     if not domain.nullable:
         parts.append("not null")
     if dtype.is_float and not domain.nan:
         parts.append("not NaN")
     return ", ".join(parts)
-
-
-def _others(listed: Sequence[Scalar], *, in_full: bool) -> str:
-    """How many categories are not shown; with `in_full` also a digest of all, for fingerprints."""
-    if len(listed) <= _FEW:
-        return ""
-    more = f" and {len(listed) - _FEW} more"
-    if not in_full:  # it follows from what was declared, and from the steps
-        return more
-    text = json.dumps(definition(listed), ensure_ascii=True)
-    return f"{more} (all of SHA-256 {hashlib.sha256(text.encode()).hexdigest()})"
-
-
-def _interval_words(lo: Fraction | None, hi: Fraction | None, dtype: DType) -> str:
-    if lo is None or hi is None:
-        end, side = (hi, "at most") if lo is None else (lo, "at least")
-        return "any value" if end is None else f"{side} {_end_words(end, dtype)}"
-    return f"in [{_end_words(lo, dtype)}, {_end_words(hi, dtype)}]"
 
 
 def _end_words(end: Fraction, dtype: DType) -> str:
@@ -145,9 +128,13 @@ class Account(Protocol):
 
 def frame_html(relation: Relation) -> str:
     """A private frame: whom it protects, its columns, and what was done to it."""
+    columns = []
+    for name, domain in relation.facts.columns.items():
+        words = quiet(limits_words(domain))
+        columns.append(row((named(name), code(str(domain.dtype)), words)))
     return fragment(
         head("Private frame", relation.name, _protected(relation)),
-        _columns(relation),
+        table(("column", "type", "known without data"), columns),
         *_steps(relation),
         remark("Rows are never shown: aggregate with dp expressions, such as .dp_count()."),
     )
@@ -183,14 +170,6 @@ def _protected(relation: Relation) -> str:
     return f"protects {relation.facts.unit.whom()}"
 
 
-def _columns(relation: Relation) -> str:
-    made = (
-        row((named(name), code(dtype), quiet(known)))
-        for name, dtype, known in known_columns(relation)
-    )
-    return table(("column", "type", "known without data"), made)
-
-
 def _steps(relation: Relation) -> tuple[str, ...]:
     words = [code(step.words()) for step, _ in relation.steps]
     return (title("rows"), numbered(words)) if words else ()
@@ -200,23 +179,21 @@ def session_html(session: Account, name: str | None, where: str) -> str:
     """A session: what is spent and what is left, and the last charges."""
     first = head("Session", name or "", where)
     try:
-        return fragment(first, *_account(session), *_charges(session.history))
+        spent, left = session.spent, session.remaining
+        whole = spent + left
+        share = nearest(spent.main / whole.main) if whole.main else 0.0
+        rows = [
+            row((what, escaped(budget.words()), quiet(budget.guarantee)))
+            for what, budget in (("spent", spent), ("left", left), ("budget", session.budget))
+        ]
+        return fragment(
+            first,
+            bar([("used", share)], f"{share:.0%} of the budget is spent"),
+            table(("", "amount", "measure"), rows),
+            *_charges(session.history),
+        )
     except LedgerError as error:
         return fragment(first, f'<div class="dpf-warn" role="note">{line(error.what)}</div>')
-
-
-def _account(session: Account) -> Iterable[str]:
-    spent, left = session.spent, session.remaining
-    whole = spent + left
-    share = nearest(spent.main / whole.main) if whole.main else 0.0
-    yield bar([("used", share)], f"{share:.0%} of the budget is spent")
-    rows = [("spent", spent), ("left", left), ("budget", session.budget)]
-    amounts = (row((what, *_amounts(amount))) for what, amount in rows)
-    yield table(("", "amount", "measure"), amounts)
-
-
-def _amounts(budget: Budget) -> tuple[str, str]:
-    return escaped(budget.words()), quiet(budget.guarantee)
 
 
 def _charges(history: pl.DataFrame) -> tuple[str, ...]:
@@ -254,11 +231,22 @@ def release_html(
     shared = "" if query is None else f", shared: query {query} of {len(plan.queries)}"
     paid = f"cost {cost.words()} ({cost.guarantee}){shared}; fingerprint {plan.fingerprint[:12]}"
     doubts = listed(line(each) for each in warnings)
+    shown, more = released_table(frame.head(_ROWS), own_plan), frame.height - _ROWS
+    names = list(shown.columns)
+    numeric = [place for place, name in enumerate(names) if name in shown.numbers]
+    cells = zip(*shown.columns.values(), strict=True)
+    null = quiet("null")
+    rows = [
+        row([null if t is None else line(shortened(t, _LONGEST)) for t in each], numeric)
+        for each in cells
+    ]
     return fragment(
         head("Release of", own_plan.source, paid),
         remark(said) if said else "",
         f'<div class="dpf-warn" role="note">{doubts}</div>' if doubts else "",
-        _released(frame, own_plan),
+        table(names, rows, numeric)
+        + (remark(f"and {more:,} more rows") if more > 0 else "")
+        + (remark(shown.note) if shown.note else ""),
         opening(quiet("the plan it came from"), plan._repr_html_()),
     )
 
@@ -274,19 +262,3 @@ def release_page(title: str, inside: str) -> str:
         "h1{font:600 1.3rem system-ui,sans-serif}</style>\n"
         f"</head>\n<body>\n<main>\n<h1>{line(title)}</h1>\n{inside}\n</main>\n</body>\n</html>\n"
     )
-
-
-def _released(frame: pl.DataFrame, plan: Plan) -> str:
-    """The first rows of a released frame."""
-    shown = released_table(frame.head(_ROWS), plan)
-    names = list(shown.columns)
-    numeric = [place for place, name in enumerate(names) if name in shown.numbers]
-    cells = zip(*shown.columns.values(), strict=True)
-    rows = (row(map(_cell, each), numeric) for each in cells)
-    more = frame.height - _ROWS
-    rest = remark(f"and {more:,} more rows") if more > 0 else ""
-    return table(names, rows, numeric) + rest + (remark(shown.note) if shown.note else "")
-
-
-def _cell(text: str | None) -> str:
-    return quiet("null") if text is None else line(shortened(text, _LONGEST))

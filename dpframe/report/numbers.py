@@ -37,14 +37,14 @@ def shown(value: Fraction | int | float, digits: int = 6) -> str:
 def separated(text: str) -> str:
     """A sentence with separators in its long numbers; not for code."""
     text = _POWER.sub(lambda found: f"{Decimal(found[1]):f}", text)
-    return _LONG.sub(lambda found: _in_thousands(found[1]), text)
 
+    def in_thousands(found: re.Match[str]) -> str:
+        """Digits as text, because there may be more than Python converts to a number."""
+        digits, first = found[1], len(found[1]) % 3
+        groups = (digits[i : i + 3] for i in range(first, len(digits), 3))
+        return ",".join(filter(None, (digits[:first], *groups)))
 
-def _in_thousands(digits: str) -> str:
-    """Digits with commas; as text, because there may be more than Python converts to a number."""
-    first = len(digits) % 3
-    groups = [digits[i : i + 3] for i in range(first, len(digits), 3)]
-    return ",".join([digits[:first], *groups] if first else groups)
+    return _LONG.sub(in_thousands, text)
 
 
 def bounds_separated(text: str) -> str:

@@ -279,7 +279,7 @@ class Plan(PlanData):
             require_verified(plan.physical)
             if (wrong := disagreement(plan, plan.physical)) is not None:
                 raise document.edited(f"{wrong} contradicts the physical plan")
-        wrong = contradiction(plan, verified=plan.physical is not None)
+        wrong = contradiction(plan)
         if wrong is None and canonical(document.document_of(plan)) != whole:
             wrong = "the fingerprint"
         if wrong is not None:

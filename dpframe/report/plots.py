@@ -6,7 +6,7 @@ Charts are made of public values only: plans, ledgers, released results, simulat
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -16,9 +16,10 @@ from typing import Any, Final
 import polars as pl
 
 from dpframe.core.exact import Number, as_given, show
+from dpframe.core.tree import Call, Column
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
-from dpframe.frames.definition import Json
 from dpframe.plan import PlanData
+from dpframe.plan.reading import named_in
 from dpframe.report.numbers import ends_of, kinds_of
 from dpframe.rows.suggest import did_you_mean
 
@@ -60,14 +61,11 @@ def plain(text: str) -> str:
 
 def data(rows: Sequence[Mapping[str, Any]]) -> Any:
     """Rows of a chart, inside of it; encodings name their types, so nothing is guessed."""
-    return altair().Data(values=[{k: _value(v) for k, v in row.items()} for row in rows])
+    safe = [{k: plain(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
+    return altair().Data(values=safe)
 
 
-def _value(value: Any) -> Any:
-    return plain(value) if isinstance(value, str) else value
-
-
-def finished(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
+def finish(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
     """A chart with its title, what is to be known next to it, and readable text."""
     alt = altair()
     heading = alt.Title(
@@ -173,30 +171,13 @@ def parts_of_times(plan: PlanData) -> frozenset[str]:
     """The keys that are a part of a time, as the plan's definitions say: grouped by, or computed in
     a step before.
     """
-    made = {name: tree for step in plan.steps for name, tree in _named(step.definition)}
-    return frozenset(
-        name for name, tree in _named(plan.grouped_by) if _is_part(_computed(tree, made))
-    )
-
-
-def _computed(tree: Json, made: Mapping[str, Json]) -> Json:
-    """What a key is computed by, where it is a column that a step made."""
-    if isinstance(tree, dict) and tree.get("type") == "Column":
-        return made.get(str(tree.get("name")), tree)
-    return tree
-
-
-def _is_part(tree: Json) -> bool:
-    return isinstance(tree, dict) and tree.get("type") == "Call" and tree.get("op") in _PARTS
-
-
-def _named(found: Json) -> Iterator[tuple[str, Json]]:
-    """The names of expressions, in a list or in a step."""
-    if isinstance(found, dict):
-        found = found.get("named")
-    for item in found if isinstance(found, list) else []:
-        if isinstance(item, dict) and item.get("type") == "Named":
-            yield str(item.get("name")), item.get("tree")
+    trees = {one.name: one.tree for step in plan.steps for one in named_in(step.definition)}
+    result = set[str]()
+    for key in named_in(plan.grouped_by):
+        tree = trees.get(key.tree.name, key.tree) if isinstance(key.tree, Column) else key.tree
+        if isinstance(tree, Call) and tree.operation.name in _PARTS:
+            result.add(key.name)
+    return frozenset(result)
 
 
 # Charts of groups in an order: lines over time, tables of two keys, distribution functions.
@@ -224,7 +205,7 @@ def over_time(
         number = alt.X("time:Q", title=plain(time), axis=axis, scale=scale)
         told = [alt.Tooltip("time:Q", title=plain(time), format="d"), *_numbers()]
         whole = alt.Chart(data(known.to_dicts()))
-        return _lines(whole, number, rows.schema, value, series, told, "linear")
+        return _lines(whole, number, value, series, told, "linear")
     local = pl.col("time")
     if isinstance(rows.schema["time"], pl.Datetime):
         local = local.dt.replace_time_zone(None)
@@ -233,7 +214,7 @@ def over_time(
     x = alt.X("time:T", title=plain(time), axis=alt.Axis(labelOverlap=True, tickCount=6))
     form = "%Y-%m-%d" if rows.schema["time"] == pl.Date else "%Y-%m-%d %H:%M"
     tooltip = [alt.Tooltip("time:T", title=plain(time), format=form), *_numbers()]
-    return _lines(base, x, rows.schema, value, series, tooltip, "linear")
+    return _lines(base, x, value, series, tooltip, "linear")
 
 
 def distribution(
@@ -249,12 +230,10 @@ def distribution(
     base = alt.Chart(data(rows.sort("edge").to_dicts()))
     x = alt.X("edge:Q", title=plain(f"{name}, up to"), scale=alt.Scale(zero=False, nice=False))
     tooltip = [alt.Tooltip("edge:Q", title=plain(f"{name}, up to")), *_numbers()]
-    return _lines(base, x, rows.schema, value, series, tooltip, "step-after")
+    return _lines(base, x, value, series, tooltip, "step-after")
 
 
-def _lines(
-    base: Any, x: Any, schema: pl.Schema, value: str, series: str | None, tooltip: Any, way: str
-) -> Any:
+def _lines(base: Any, x: Any, value: str, series: str | None, tooltip: Any, way: str) -> Any:
     alt = altair()
     colour: Any = alt.value(BAR)
     if series is not None:
@@ -264,7 +243,7 @@ def _lines(
         tooltip = [alt.Tooltip("series:N", title=plain(series)), *tooltip]
     y = alt.Y("value:Q", title=plain(value), scale=alt.Scale(zero=False, nice=True))
     band = (
-        base.transform_filter("isValid(datum.low) && isValid(datum.high)")
+        _known(base)
         .mark_area(opacity=0.25, interpolate=way)
         .encode(x=x, y=alt.Y("low:Q", title=plain(value)), y2="high:Q", color=colour)
     )
@@ -302,24 +281,19 @@ def cells(
         values = rows["value"].drop_nulls().drop_nans()
         least, most = (0.0, 0.0) if values.is_empty() else (values.min(), values.max())
         pale = f"isValid(datum.value) && datum.value > {(least + most) / 2!r}"  # type: ignore[operator]
+        # all digits before the point, and about three in all
+        size = max((abs(float(v)) for v in values.to_list()), default=0.0)
+        digits = ",.0f" if size >= 100 else ",.1f" if size >= 10 else ",.3~f"
         layers.append(
             base.mark_text(fontSize=11).encode(
                 x=across,
                 y=down,
-                text=alt.Text("value:Q", format=_cell_format(values)),
+                text=alt.Text("value:Q", format=".3~s" if size >= 1e9 else digits),
                 color=alt.condition(pale, alt.value(_LIGHT), alt.value(_DARK)),
             )
         )
-    size = {"width": max(WIDTH, 24 * width), "height": max(4 * ROW, (ROW + 6) * height)}
-    return alt.layer(*layers).properties(**size)
-
-
-def _cell_format(values: pl.Series) -> str:
-    """Numbers of cells in all their digits before the point, and about three in all."""
-    size = max((abs(float(v)) for v in values.to_list()), default=0.0)
-    if size >= 1e9:
-        return ".3~s"
-    return ",.0f" if size >= 100 else ",.1f" if size >= 10 else ",.3~f"
+    area = {"width": max(WIDTH, 24 * width), "height": max(4 * ROW, (ROW + 6) * height)}
+    return alt.layer(*layers).properties(**area)
 
 
 def before_and_after(
@@ -410,7 +384,9 @@ def plot_release(frame: pl.DataFrame, plan: PlanData, most: int) -> Any:
             notes.append(f"{name} is not a number and is not shown")
             continue
         if made.rows["low"].null_count() == made.rows.height:
-            notes.append(_no_interval(name, plan))
+            why = f"no interval of {name} is known: collect it with interval=0.95"
+            chosen = any(r.candidates is not None for r in plan.releases if name in r.users)
+            notes.append(f"{name} is chosen, and has no interval" if chosen else why)
         bars.append(made)
     if not bars:
         raise UnsupportedOperation(
@@ -433,13 +409,7 @@ def plot_release(frame: pl.DataFrame, plan: PlanData, most: int) -> Any:
         which = "the intervals asked for (privacy noise; sampling with sampling=True)"
     if any(made.rows["low"].null_count() < made.rows.height for made in bars):
         notes = [f"{plan.cost.words()}; lines and bands: {which}", *notes]
-    return finished(panels(charts), title, list(dict.fromkeys(notes)))
-
-
-def _no_interval(name: str, plan: PlanData) -> str:
-    if any(r.candidates is not None for r in plan.releases if name in r.users):
-        return f"{name} is chosen, and has no interval"
-    return f"no interval of {name} is known: collect it with interval=0.95"
+    return finish(panels(charts), title, list(dict.fromkeys(notes)))
 
 
 def _bars_of(name: str, frame: pl.DataFrame, plan: PlanData) -> _Bars | None:
@@ -461,8 +431,9 @@ def _bars_of(name: str, frame: pl.DataFrame, plan: PlanData) -> _Bars | None:
         return None
     value = pl.col(name).dt.total_microseconds() / 1e6 if dtype == pl.Duration else pl.col(name)
     what = f"{name}, in seconds" if dtype == pl.Duration else name
-    rows = _with_ends(frame, name, name, plan).select(
-        _label(keys), value.cast(pl.Float64).alias("value"), "low", "high", *_columns(keys)
+    columns = [pl.col(key).alias(f"key{i}") for i, key in enumerate(keys)]
+    rows = frame.with_columns(*ends_of(frame, name, name, plan)).select(
+        _label(keys), value.cast(pl.Float64).alias("value"), "low", "high", *columns
     )
     return _Bars(name, rows, ", ".join(keys), what, tuple(keys), parts=parts_of_times(plan))
 
@@ -471,27 +442,16 @@ def _histogram(name: str, table: pl.DataFrame, keys: list[str], plan: PlanData) 
     rises = "share" in table.columns and table.schema[name].is_numeric()
     if rises:
         table = table.with_columns(pl.col(name).cast(pl.Float64).alias("upper"))
-    rows = _with_ends(table, name, "count", plan).select(
+    ends = [c for c in ("lower", "upper") if c in table.columns and table.schema[c].is_numeric()]
+    rows = table.with_columns(*ends_of(table, name, "count", plan)).select(
         pl.col(name).cast(pl.String).fill_null("other or null").alias("bar"),
         _label(keys),
-        *(pl.col(c).cast(pl.Float64) for c in ("lower", "upper") if _is_axis(table, c)),
+        *(pl.col(c).cast(pl.Float64) for c in ends),
         pl.col("count").cast(pl.Float64).alias("value"),
         "low",
         "high",
     )
     return _Bars(name, rows, ", ".join(keys), "count", rises=rises)
-
-
-def _is_axis(table: pl.DataFrame, column: str) -> bool:
-    return column in table.columns and table.schema[column].is_numeric()
-
-
-def _with_ends(frame: pl.DataFrame, name: str, column: str, plan: PlanData) -> pl.DataFrame:
-    return frame.with_columns(*ends_of(frame, name, column, plan))
-
-
-def _columns(keys: list[str]) -> list[pl.Expr]:
-    return [pl.col(key).alias(f"key{i}") for i, key in enumerate(keys)]
 
 
 def _label(keys: list[str]) -> pl.Expr:
@@ -528,7 +488,11 @@ def _panel(bars: _Bars, most: int) -> tuple[Any, list[str]]:
 def _ordered(bars: _Bars) -> tuple[Any, list[str]] | None:
     """A line chart or heat map for groups with an order or with two keys; None for plain bars."""
     if bars.rises:
-        return _rising(bars)
+        rows = bars.rows.drop_nulls("upper").rename({"upper": "edge", "group": "series"})
+        several = rows["series"].n_unique() > 1
+        rows, notes = _first_series(rows, "groups")
+        named_by = (bars.labels or "group") if several else None
+        return distribution(_line_rows(rows, "edge"), bars.name, bars.value, named_by), notes
     times = bars.along_time()
     if "grouping" in bars.keys or len(bars.keys) > 2 or (len(bars.keys) < 2 and not times):
         return None  # of several tables, of more keys than a picture has directions, or plain bars
@@ -537,8 +501,7 @@ def _ordered(bars: _Bars) -> tuple[Any, list[str]] | None:
         texts = [pl.col(f"key{i}").cast(pl.String).fill_null("null") for i in others]
         names = (text.alias(name) for text, name in zip(texts, ("first", "second"), strict=True))
         return cells(bars.rows.with_columns(*names), bars.keys, bars.value), [_IN_CELLS]
-    rows, series = bars.rows.rename({f"key{times[0]}": "time"}), None
-    notes: list[str] = []
+    rows, series, notes = bars.rows.rename({f"key{times[0]}": "time"}), None, []
     if others:
         series = bars.keys[others[0]]
         label = pl.col(f"key{others[0]}").cast(pl.String).fill_null("null").alias("series")
@@ -546,14 +509,6 @@ def _ordered(bars: _Bars) -> tuple[Any, list[str]] | None:
     if rows["time"].null_count():
         notes.append(f"groups without a {bars.keys[times[0]]} are not shown")
     return over_time(_line_rows(rows, "time"), bars.keys[times[0]], bars.value, series), notes
-
-
-def _rising(bars: _Bars) -> tuple[Any, list[str]]:
-    rows = bars.rows.drop_nulls("upper").rename({"upper": "edge", "group": "series"})
-    several = rows["series"].n_unique() > 1
-    rows, notes = _first_series(rows, "groups")
-    named_by = (bars.labels or "group") if several else None
-    return distribution(_line_rows(rows, "edge"), bars.name, bars.value, named_by), notes
 
 
 def _line_rows(rows: pl.DataFrame, along: str) -> pl.DataFrame:
@@ -570,15 +525,13 @@ def _first_series(rows: pl.DataFrame, what: str) -> tuple[pl.DataFrame, list[str
 
 def _one_histogram(bars: _Bars, rows: pl.DataFrame, most: int) -> tuple[Any, list[str]]:
     if "lower" in rows.columns and rows["lower"].null_count() < rows.height:
-        return _vertical(rows.drop_nulls("lower"), bars), _others(rows)
+        others = rows["lower"].null_count() > 0
+        cut = ["values outside the bins are not shown"] if others else []
+        return _vertical(rows.drop_nulls("lower"), bars), cut
     cut = only_first(rows.height, most, "categories", "the largest")
     if cut:
         rows = rows.filter(pl.col("value").rank("ordinal", descending=True) <= most)
     return _horizontal(rows, bars.name, bars.value), cut
-
-
-def _others(rows: pl.DataFrame) -> list[str]:
-    return ["values outside the bins are not shown"] if rows["lower"].null_count() else []
 
 
 def _horizontal(rows: pl.DataFrame, labels: str | None, value: str) -> Any:
@@ -619,9 +572,7 @@ def _known(ends: Any) -> Any:
 
 
 def _tooltip(label: str) -> list[Any]:
-    alt = altair()
-    numbers = [alt.Tooltip(f"{name}:Q", format=",.6~g") for name in ("value", "low", "high")]
-    return [alt.Tooltip(label, title="group"), *numbers]
+    return [altair().Tooltip(label, title="group"), *_numbers()]
 
 
 # How a budget was spent over time.
@@ -644,24 +595,16 @@ def plot_budget(
         pl.col("fingerprint").str.head(12).alias("plan"),
     )
     total = float(history[main].sum())
-    notes = [f"{shown(total)} of {shown(budget)} spent in {_charges(history.height)}"]
+    charges = "1 charge" if history.height == 1 else f"{history.height:,} charges"
+    notes = [f"{shown(total)} of {shown(budget)} spent in {charges}"]
     if history["delta"].sum():
         notes.append(f"and delta {show(float(history['delta'].sum()), 3)}")
     label = "" if name is None else f" of {name!r}"
-    chart = _chart(_thinned(spent).to_dicts(), main, budget)
-    return finished(chart, f"Budget{label} over time", notes)
-
-
-def _charges(number: int) -> str:
-    return "1 charge" if number == 1 else f"{number:,} charges"
-
-
-def _thinned(spent: pl.DataFrame) -> pl.DataFrame:
-    """At most this many points, the last among them: of steps that small no eye sees one."""
-    if spent.height <= _MOST:
-        return spent
-    every = -(-spent.height // _MOST)
-    return pl.concat([spent[:-1].gather_every(every), spent[-1:]])
+    if spent.height > _MOST:  # of steps that small no eye sees one
+        every = -(-spent.height // _MOST)
+        spent = pl.concat([spent[:-1].gather_every(every), spent[-1:]])
+    chart = _chart(spent.to_dicts(), main, budget)
+    return finish(chart, f"Budget{label} over time", notes)
 
 
 def _chart(rows: list[dict[str, Any]], main: str, budget: float) -> Any:
@@ -727,7 +670,8 @@ def plot_plan(
     """One row per output: a guess of its value, and how far a release may be from it."""
     guesses = _checked(plan, {} if guess is None else guess)
     if count is None:
-        count = _count_among(plan, guesses)
+        counts = (release.name for release in plan.releases if release.aggregate == "count")
+        count = next((guesses[name] for name in counts if name in guesses), None)
     rows, notes = [], []
     names = [output.name for output in plan.outputs]
     for name in names[:_MOST_BARS]:
@@ -736,7 +680,7 @@ def plot_plan(
         except UnsupportedOperation as reason:
             notes.append(f"{name}: {reason.what}")
             continue
-        if _is_selection(plan, name):
+        if any(r.candidates is not None for r in plan.releases if name in r.users):
             notes.append(
                 f"{name}: the score of what is chosen is within {shown(error)} of the best"
             )
@@ -750,7 +694,7 @@ def plot_plan(
         )
     notes += only_first(len(names), _MOST_BARS, "outputs")
     notes.append(f"of one group, with {100 * float(confidence):.4g}% confidence")
-    return finished(_error_chart(rows), f"Errors that the plan of {plan.source!r} will have", notes)
+    return finish(_error_chart(rows), f"Errors that the plan of {plan.source!r} will have", notes)
 
 
 def _error_chart(rows: list[dict[str, Any]]) -> Any:
@@ -811,16 +755,6 @@ def _checked(plan: PlanData, guess: Mapping[str, float]) -> Mapping[str, float]:
     return guess
 
 
-def _count_among(plan: PlanData, guesses: Mapping[str, float]) -> float | None:
-    """The guess of a count of rows, which is the number of values of means."""
-    counts = (r.name for r in plan.releases if r.aggregate == "count")
-    return next((guesses[name] for name in counts if name in guesses), None)
-
-
-def _is_selection(plan: PlanData, name: str) -> bool:
-    return any(r.candidates is not None for r in plan.releases if name in r.users)
-
-
 # The distribution of errors over the runs of a simulation.
 
 _SPREAD = "90% of the runs (line), half (bar), the median (tick)"
@@ -862,17 +796,15 @@ def plot_simulation(
         if cut:
             largest = pl.col("size").rank("ordinal", descending=True) <= most
             mine = mine.filter(largest)
-        made = _both(mine, output) if values else _error_panel(mine, relative)
-        charts.append(named(made, output))
+        if values:  # the released results are off by the errors
+            shares = [(pl.col(name) + pl.col("plain")).alias(name) for name in _SHARES]
+            panel = before_and_after(mine.with_columns(shares), output)
+        else:
+            panel = _error_panel(mine, relative)
+        charts.append(named(panel, output))
     notes += only_first(len(outputs), _MOST_OUTPUTS, "outputs")
     title = "Before and after noise" if values else "Errors of a simulation"
-    return finished(panels(charts), title, list(dict.fromkeys(notes)))
-
-
-def _both(spread: pl.DataFrame, output: str) -> Any:
-    """The plain results, and the released ones that are off by the errors."""
-    shares = [(pl.col(name) + pl.col("plain")).alias(name) for name in _SHARES]
-    return before_and_after(spread.with_columns(shares), output)
+    return finish(panels(charts), title, list(dict.fromkeys(notes)))
 
 
 def _spread(results: pl.DataFrame, keys: Sequence[str], relative: bool) -> pl.DataFrame:
@@ -963,7 +895,7 @@ def plot_audit(
         f"orange line: epsilon {shown(proved)}, the least that the runs prove",
     ]
     layers = alt.layer(forbidden, *lines, seen).properties(width=WIDTH, height=WIDTH)
-    return finished(layers, "Audit of a plan", notes)
+    return finish(layers, "Audit of a plan", notes)
 
 
 def _limit(epsilon: float, delta: float) -> list[dict[str, float]]:

@@ -13,12 +13,12 @@ from dpframe.plan import NoisyAggregate, PlanData
 from dpframe.plan.several import blocks_of
 from dpframe.report.difference import differences
 from dpframe.report.errors import about, size_of, typical_of
-from dpframe.report.first_page import DETAILS, Entry, OutputLine, first_page
+from dpframe.report.first_page import DETAILS, Entry, first_page
 from dpframe.report.html import html
 from dpframe.report.numbers import separated, shown
-from dpframe.report.story import Chapter, Section, amounts, chapters, risks_in
+from dpframe.report.story import Chapter, amounts, chapters, risks_in
 
-# Plans as plain text.
+# Plans as plain text and as Markdown: the first page, and below it the details, or where they are.
 
 _LABEL = 11
 """Where lines begin after a label."""
@@ -27,105 +27,59 @@ _WIDEST = 48
 
 
 def text(page: Iterable[Entry], chapters: Sequence[Chapter]) -> str:
-    """The first page, and below it the details as a tree, or where they are."""
-    lines = [line for entry in page for line in _text_entry(entry)]
-    if not chapters:
-        return "\n".join([*lines, f"{'Details':{_LABEL}}{DETAILS}"])
-    lines += ["", "DETAILS"]
-    return "\n".join(
-        [*lines, *(f"  {line}" for chapter in chapters for line in _text_chapter(chapter))]
-    )
-
-
-def _text_entry(entry: Entry) -> Iterator[str]:
-    if entry.numbered:
-        yield entry.label
-        yield from (f"  {n}. {visible(line)}" for n, line in enumerate(entry.lines, 1))
-        return
-    label = f"{entry.label:{_LABEL}}"
-    for line in entry.lines:
-        yield f"{label}{visible(line)}"
-        label = " " * _LABEL
-    yield from _table(entry.outputs)
-
-
-def _table(outputs: Sequence[OutputLine]) -> Iterator[str]:
-    """Outputs below each other, in columns."""
-    cells = [
-        [visible(cell) for cell in (one.name, one.error, one.verdict, one.words)] for one in outputs
-    ]
-    widths = [min(_WIDEST, max(map(len, column))) for column in zip(*cells, strict=True)]
-    for row in cells:
-        line = "  ".join(f"{cell:{w}}" for cell, w in zip(row, widths, strict=True) if w)
-        yield f"  {line}".rstrip()
-
-
-def _text_chapter(chapter: Chapter) -> Iterator[str]:
-    if not chapter.title:
-        yield from _text_lines(chapter.sections)
-        return
-    yield visible(chapter.title)
-    yield from (f"  {line}" for line in _text_lines(chapter.sections))
-
-
-def _text_lines(sections: Iterable[Section]) -> Iterator[str]:
-    for section in sections:
-        yield section.title
-        for number, item in section.entries():
-            yield f"  {number}{visible(item.head)}"
-            indent = " " * (2 + len(number) + 2)
-            yield from (f"{indent}{visible(line)}" for line in item.details)
-
-
-# Plans as Markdown.
-
-
-def markdown(page: Iterable[Entry], chapters: Sequence[Chapter]) -> str:
-    """The first page, with outputs as a table; below it the details, with a heading for each
-    chapter, where there are several, and section, and nested lists.
-    """
-    lines = ["# Plan", *(line for entry in page for line in _entry(entry))]
-    if not chapters:
-        lines += ["", f"**Details** {_escape(DETAILS)}"]
-    else:
-        lines += ["", "## Details", *(line for chapter in chapters for line in _chapter(chapter))]
+    """A plan as plain text, with details as a tree."""
+    lines = list[str]()
+    for entry in page:
+        if entry.numbered:
+            lines.append(entry.label)
+            lines += (f"  {n}. {visible(line)}" for n, line in enumerate(entry.lines, 1))
+            continue
+        labels = (entry.label, *("" for _ in entry.lines[1:]))
+        pairs = zip(labels, entry.lines, strict=True)
+        lines += (f"{label:{_LABEL}}{visible(line)}" for label, line in pairs)
+        cells = [tuple(map(visible, one.cells)) for one in entry.outputs]
+        widths = [min(_WIDEST, max(map(len, column))) for column in zip(*cells, strict=True)]
+        for row in cells:
+            shown = (f"{cell:{w}}" for cell, w in zip(row, widths, strict=True) if w)
+            lines.append(f"  {'  '.join(shown)}".rstrip())
+    lines += ["", "DETAILS"] if chapters else [f"{'Details':{_LABEL}}{DETAILS}"]
+    for chapter in chapters:
+        lines += [f"  {visible(chapter.title)}"] if chapter.title else []
+        left = "    " if chapter.title else "  "
+        for section in chapter.sections:
+            lines.append(f"{left}{section.title}")
+            for number, item in section.entries():
+                lines.append(f"{left}  {number}{visible(item.head)}")
+                inside = " " * (len(left) + len(number) + 4)
+                lines += (f"{inside}{visible(line)}" for line in item.details)
     return "\n".join(lines)
 
 
-def _entry(entry: Entry) -> Iterator[str]:
-    yield ""
-    if entry.numbered:
-        yield f"## {_escape(entry.label)}"
-        yield ""
-        yield from (f"{n}. {_escape(line)}" for n, line in enumerate(entry.lines, 1))
-        return
-    first, *rest = entry.lines
-    yield f"**{_escape(entry.label)}** {_escape(first)}" + ("  " if rest else "")
-    yield from (f"{_escape(line)}" + ("  " if line != rest[-1] else "") for line in rest)
-    if entry.outputs:
-        yield ""
-        yield "| output | error | verdict | what it is |"
-        yield "| --- | --- | --- | --- |"
-        for one in entry.outputs:
-            cells = map(_escape, (one.name, one.error, one.verdict, one.words))
-            yield f"| {' | '.join(cells)} |"
-
-
-def _chapter(chapter: Chapter) -> Iterator[str]:
-    if chapter.title:
-        yield ""
-        yield f"### {_escape(chapter.title.capitalize())}"
-    for section in chapter.sections:
-        yield from _section(section, "####" if chapter.title else "###")
-
-
-def _section(section: Section, heading: str) -> Iterator[str]:
-    yield ""
-    yield f"{heading} {section.title.capitalize()}"
-    yield ""
-    for number, item in section.entries():
-        yield f"{number or '- '}{_escape(item.head)}"
-        yield from (f"    - {_escape(line)}" for line in item.details)
+def markdown(page: Iterable[Entry], chapters: Sequence[Chapter]) -> str:
+    """A plan as Markdown, with outputs as a table; details have a heading for each chapter, where
+    there are several, and section, and nested lists.
+    """
+    lines = ["# Plan"]
+    for entry in page:
+        shown = tuple(map(_escape, entry.lines))
+        if entry.numbered:
+            lines += ["", f"## {_escape(entry.label)}", ""]
+            lines += (f"{n}. {line}" for n, line in enumerate(shown, 1))
+            continue
+        lines += ["", f"**{_escape(entry.label)}** " + "  \n".join(shown)]
+        if entry.outputs:
+            lines += ["", "| output | error | verdict | what it is |", "| --- | --- | --- | --- |"]
+            lines += (f"| {' | '.join(map(_escape, one.cells))} |" for one in entry.outputs)
+    lines += ["", "## Details" if chapters else f"**Details** {_escape(DETAILS)}"]
+    for chapter in chapters:
+        lines += ["", f"### {_escape(chapter.title.capitalize())}"] if chapter.title else []
+        heading = "####" if chapter.title else "###"
+        for section in chapter.sections:
+            lines += ["", f"{heading} {section.title.capitalize()}", ""]
+            for number, item in section.entries():
+                lines.append(f"{number or '- '}{_escape(item.head)}")
+                lines += (f"    - {_escape(line)}" for line in item.details)
+    return "\n".join(lines)
 
 
 def _escape(text: str) -> str:
@@ -137,16 +91,6 @@ def _escape(text: str) -> str:
 
 
 # Facts about a plan in a few characters, for tables and diagrams.
-
-
-def outputs(plan: PlanData) -> tuple[tuple[str, str], ...]:
-    """Name and formula of each output."""
-    return tuple((output.name, output.words) for output in plan.outputs)
-
-
-def mechanism(release: NoisyAggregate) -> str:
-    """Its mechanism as people write it."""
-    return release.law.label
 
 
 def error(release: NoisyAggregate) -> str:
@@ -180,7 +124,10 @@ def mermaid(plan: PlanData) -> str:
 
 def _lines(plan: PlanData) -> Iterator[str]:
     yield from ("---", f'title: "{amounts(plan.cost)} in all"', "---", "flowchart TD")
-    yield from _risks(plan)
+    if risks := list(risks_in(plan)):
+        yield '  subgraph risks["risks, to be decided on"]'
+        yield from (f"    risk{at}>{_label(risk)}]" for at, risk in enumerate(risks, start=1))
+        yield "  end"
     yield '  subgraph private["private rows, which never come out"]'
     blocks = list(blocks_of(plan))
     marks = [f"_{number}" if plan.blocks else "" for number in range(1, len(blocks) + 1)]
@@ -194,20 +141,11 @@ def _lines(plan: PlanData) -> Iterator[str]:
             first = firsts.setdefault((mark, release.draw), number) == number
             yield f"  release{number}{{{{{_label(*_words(release, first))}}}}}"
             yield f"  {_last(block, mark)} ==> release{number}"
-    for at, (name, words) in enumerate(outputs(plan), start=1):
-        yield f"  output{at}([{_label(f'{name} = {words}')}])"
+    for at, output in enumerate(plan.outputs, start=1):
+        yield f"  output{at}([{_label(f'{output.name} = {output.words}')}])"
         for number, release in enumerate(plan.releases, start=1):
-            if name in release.users:
+            if output.name in release.users:
                 yield f"  release{number} --> output{at}"
-
-
-def _risks(plan: PlanData) -> Iterator[str]:
-    """What is to be decided on, in a box of its own."""
-    risks = list(risks_in(plan))
-    if risks:
-        yield '  subgraph risks["risks, to be decided on"]'
-        yield from (f"    risk{at}>{_label(risk)}]" for at, risk in enumerate(risks, start=1))
-        yield "  end"
 
 
 def _private(plan: PlanData, mark: str) -> Iterator[str]:
@@ -233,7 +171,7 @@ def _last(plan: PlanData, mark: str) -> str:
 def _words(release: NoisyAggregate, first: bool) -> Iterator[str]:
     """Its noise and error, and at the first of those that are drawn jointly what all cost."""
     yield f"{release.name}: {release.aggregate}"
-    yield mechanism(release)
+    yield release.law.label
     if release.scale:
         yield f"scale {shown(release.scale, 4)}"
     if release.mechanism != "none":

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Final
 
-from dpframe.core.budget import Budget
+from dpframe.core.tree import Call, Column, Literal, Tree, column_names
 from dpframe.core.units import Identifier, Rows
 from dpframe.frames.definition import Json, objects_in
 from dpframe.mechanisms import KeyMechanism
 from dpframe.plan import PlanData
 from dpframe.plan.looks import looks_identifying
+from dpframe.plan.reading import columns_in, named_in, trees_in
 from dpframe.plan.remarks import FAILS, NOBODY, is_risk
 from dpframe.report.errors import Typical, too_wide, warnings_at
 from dpframe.report.numbers import reword, shown
-from dpframe.report.structure import structural_risks
+from dpframe.report.structure import calls_in, definitions_in, options_of, structural_risks
 
 # Selections of single people, recognised by the definitions in plans.
 
@@ -30,12 +31,6 @@ _LOGIC = frozenset(("and", "or", "not", "xor"))
 _OF_NULLS = frozenset(("is_null", "is_not_null"))
 
 
-def identifying_columns(plan: PlanData) -> list[str]:
-    """The columns that a plan reads and that are named as identifiers are."""
-    found = {name: None for part in _definitions(plan) for name in _columns(part)}
-    return [name for name in found if looks_identifying(name)]
-
-
 def single_people(plan: PlanData) -> Iterator[str]:
     """What a plan does that picks people: comparisons of the identifier with constants, groups by
     it, joins by it with public rows, and comparisons of what looks like one with a single constant.
@@ -43,23 +38,20 @@ def single_people(plan: PlanData) -> Iterator[str]:
     names = _identifiers(plan)
     said: dict[str, None] = {}
     for part in _definitions(plan):
-        for call in _calls(part):
+        for call in calls_in(part):
             said |= dict.fromkeys(_picked(call, names))
         for atom in _atoms(part):
             said |= dict.fromkeys(_computed(atom, names))
         if isinstance(part, dict):
             said |= dict.fromkeys(_of_step(part, names))
-    if plan.grouped_by is not None:
-        said |= {
-            f"has a group for each {c!r}": None for c in _columns(plan.grouped_by) if c in names
-        }
+    said |= {f"has a group for each {c!r}": None for c in columns_in(plan.grouped_by) if c in names}
     yield from said
 
 
-def _of_step(step: Mapping[str, Json], identifiers: set[str]) -> Iterator[str]:
+def _of_step(step: dict[str, Json], identifiers: set[str]) -> Iterator[str]:
     """Parts by the identifier, and joins by it with public rows that keep or leave out people."""
     if step.get("step") == "Part":
-        yield from (f"divides the rows by {c!r}" for c in _columns(dict(step)) if c in identifiers)
+        yield from (f"divides the rows by {c!r}" for c in columns_in(step) if c in identifiers)
     elif step.get("step") == "JoinPublic" and step.get("how") in _PICKING:
         for name in _listed(step.get("left_on")):
             if _is_one_of(name, identifiers):
@@ -74,16 +66,14 @@ def _identifiers(plan: PlanData) -> set[str]:
         return set()
     names = {plan.unit.column}
     for step in plan.steps:
-        found = step.definition
-        if not isinstance(found, dict):
-            continue
-        for pair in _listed(found.get("mapping")) if found.get("step") == "Rename" else ():
+        said = step.definition if isinstance(step.definition, dict) else {}
+        for pair in _listed(said.get("mapping")) if said.get("step") == "Rename" else ():
             if isinstance(pair, list) and len(pair) == 2 and _is_one_of(pair[0], names):
                 names.add(str(pair[1]))
-        for named in _listed(found.get("named")):
-            used = set(_columns(named.get("tree"))) if isinstance(named, dict) else set()
-            if isinstance(named, dict) and used and used <= names:
-                names.add(str(named.get("name")))
+        for named in named_in(said):
+            used = {*column_names(named.tree)}
+            if used and used <= names:
+                names.add(named.name)
     return names
 
 
@@ -92,60 +82,31 @@ def _is_one_of(name: Json, names: set[str]) -> bool:
     return isinstance(name, str) and name in names
 
 
-def _listed(found: Json) -> list[Json]:
-    return found if isinstance(found, list) else []
+def _listed(said: Json) -> list[Json]:
+    return said if isinstance(said, list) else []
 
 
-def _definitions(plan: PlanData) -> Iterator[Json]:
-    yield from (step.definition for step in plan.steps)
-    yield from (output.definition for output in plan.outputs)
-    yield plan.grouped_by
+def _definitions(plan: PlanData) -> list[Json]:
+    return [*definitions_in(plan), plan.grouped_by]
 
 
-def _calls(found: Json) -> Iterator[Mapping[str, Json]]:
-    return (part for part in objects_in(found) if part.get("type") == "Call")
-
-
-def _columns(found: Json) -> Iterator[str]:
-    for part in objects_in(found):
-        if part.get("type") == "Column" and isinstance(part.get("name"), str):
-            yield str(part["name"])
-
-
-def _column(found: Json) -> str | None:
-    """The column that an operand is, perhaps cast to another type."""
-    while isinstance(found, dict) and found.get("type") == "Call" and found.get("op") == "cast":
-        found = next(iter(_listed(found.get("args"))), None)
-    if isinstance(found, dict) and found.get("type") == "Column":
-        return str(found.get("name"))
-    return None
-
-
-def _values_of(call: Mapping[str, Json]) -> list[Json]:
-    """The values that a list of is_in has."""
-    if call.get("op") != "is_in":
-        return []
-    return next(
-        (_listed(v) for k, v in map(_pair, _listed(call.get("options"))) if k == "values"), []
-    )
-
-
-def _text_of(found: Json) -> str | None:
-    """The column that an operand is, or is a text of: after casts and operations on text."""
-    while isinstance(found, dict) and found.get("type") == "Call":
-        op = str(found.get("op"))
-        if op != "cast" and not op.startswith("str_"):
+def _column(tree: Tree, through: str = "cast(") -> str | None:
+    """The column that an operand is, perhaps cast to another type, or after operations whose names
+    begin so.
+    """
+    while isinstance(tree, Call) and f"{tree.operation.name}(".startswith(("cast(", through)):
+        if not tree.args:
             return None
-        found = next(iter(_listed(found.get("args"))), None)
-    return _column(found)
+        tree = tree.args[0]
+    return tree.name if isinstance(tree, Column) else None
 
 
-def _picked(call: Mapping[str, Json], identifiers: set[str]) -> Iterator[str]:
-    operands, op = _listed(call.get("args")), call.get("op")
+def _picked(call: Call, identifiers: set[str]) -> Iterator[str]:
+    operands, op = call.args, call.operation.name
     columns = [name for operand in operands if (name := _column(operand)) is not None]
-    constants = [o for o in operands if isinstance(o, dict) and o.get("type") == "Literal"]
+    constants = [operand for operand in operands if isinstance(operand, Literal)]
     if op in _TESTS or ((op in _COMPARED or op == "is_in") and not columns):
-        texts = [n for operand in operands if (n := _text_of(operand)) in identifiers]
+        texts = [n for operand in operands if (n := _column(operand, "str_")) in identifiers]
         yield from (f"picks rows by the text of {name!r}" for name in texts)
     if len(columns) != 1:
         return
@@ -156,56 +117,43 @@ def _picked(call: Mapping[str, Json], identifiers: set[str]) -> Iterator[str]:
         elif op in _EQUAL and looks_identifying(name):
             yield f"compares {name!r} with one constant"
     elif op == "is_in":
-        many = len(_values_of(call))
         if name in identifiers:
             yield f"picks rows by a list of values of {name!r}"
-        elif many == 1 and looks_identifying(name):
+        elif len(_listed(options_of(call).get("values"))) == 1 and looks_identifying(name):
             yield f"compares {name!r} with one constant"
 
 
-def _atoms(found: Json) -> Iterator[Mapping[str, Json]]:
+def _atoms(said: Json) -> Iterator[Call]:
     """What the conditions of filters and of when/then are put together from."""
-    for part in objects_in(found):
-        if part.get("step") == "Filter":
-            for predicate in _listed(part.get("predicates")):
-                yield from _parts_of(predicate)
-        elif part.get("type") == "Call" and part.get("op") == "when":
-            yield from _parts_of(next(iter(_listed(part.get("args"))), None))
+    filters = [part for part in objects_in(said) if part.get("step") == "Filter"]
+    conditions = [tree for part in filters for tree in trees_in(part.get("predicates"))]
+    conditions += [call.args[0] for call in calls_in(said) if call.operation.name == "when"]
+    while conditions:
+        condition = conditions.pop(0)
+        if isinstance(condition, Call) and condition.operation.name in _LOGIC:
+            conditions = [*condition.args, *conditions]
+        elif isinstance(condition, Call):
+            yield condition
 
 
-def _parts_of(condition: Json) -> Iterator[Mapping[str, Json]]:
-    if not isinstance(condition, dict) or condition.get("type") != "Call":
-        return
-    if condition.get("op") in _LOGIC:
-        for arg in _listed(condition.get("args")):
-            yield from _parts_of(arg)
-    else:
-        yield condition
-
-
-def _computed(atom: Mapping[str, Json], identifiers: set[str]) -> Iterator[str]:
+def _computed(atom: Call, identifiers: set[str]) -> Iterator[str]:
     """Conditions on values computed from the identifier, such as ``patient % 1000 == 7``.
     Comparisons of plain columns and tests for null select no single person.
     """
-    operands, op = _listed(atom.get("args")), atom.get("op")
-    if op in _OF_NULLS or all(_column(operand) is not None for operand in operands):
-        plain = op in _COMPARED or op in _OF_NULLS
-        if plain or op == "is_in":
-            return
+    operands, op = atom.args, atom.operation.name
+    is_plain = op in _OF_NULLS or all(_column(operand) is not None for operand in operands)
+    if is_plain and (op in _COMPARED | _OF_NULLS or op == "is_in"):
+        return
     if next(_picked(atom, identifiers), None) is not None:  # which says more
         return
-    columns = list(dict.fromkeys(_columns(dict(atom))))
+    columns = column_names(atom)
     for name in columns:
         if name in identifiers:
             yield f"picks rows by what it computes from {name!r}"
-    others = [o for o in operands if isinstance(o, dict) and o.get("type") == "Literal"]
+    others = [operand for operand in operands if isinstance(operand, Literal)]
     single = op in _EQUAL and others and len(columns) == 1
     if single and columns[0] not in identifiers and looks_identifying(columns[0]):
         yield f"compares what it computes from {columns[0]!r} with one constant"
-
-
-def _pair(found: Json) -> tuple[Json, Json]:
-    return (found[0], found[1]) if isinstance(found, list) and len(found) == 2 else (None, None)
 
 
 # What is unusual about a plan, and what is routine: risks are to be decided on, notes are to be
@@ -261,8 +209,13 @@ def _of_unit(plan: PlanData) -> Iterator[str]:
     """Rows are protected where people may have several."""
     if not isinstance(plan.unit, Rows) or plan.unit.contributions > 1:
         return
-    known = [one.column for one in plan.identifying if _has(plan, one.frame)]
-    names = list(dict.fromkeys([*known, *identifying_columns(plan)]))
+    known = [
+        one.column
+        for one in plan.identifying
+        if one.frame == plan.source or any(o.startswith(f"{one.frame}: ") for o in plan.others)
+    ]
+    read = filter(looks_identifying, columns_in(_definitions(plan)))
+    names = list(dict.fromkeys([*known, *read]))
     if names:
         look = "looks like a person" if len(names) == 1 else "look like people"
         yield (
@@ -270,10 +223,6 @@ def _of_unit(plan: PlanData) -> Iterator[str]:
             f"rows is protected n times less. Protect by that column (unit={names[0]!r}), or state "
             "the most rows of one person with dp.Rows(contributions=n)"
         )
-
-
-def _has(plan: PlanData, frame: str) -> bool:
-    return frame == plan.source or any(other.startswith(f"{frame}: ") for other in plan.others)
 
 
 def _of_cost(plan: PlanData) -> Iterator[str]:
@@ -295,15 +244,10 @@ def _of_cost(plan: PlanData) -> Iterator[str]:
     if not person:
         whom = "a person in one window" if isinstance(plan.unit, Identifier) else "one row"
         more = ", and a person who has several is protected less"
-    yield f"{spent.currency} {shown(spent.main)} is large for {whom}{_sure(spent)}{more}"
-
-
-def _sure(spent: Budget) -> str:
-    """What epsilon means for an attacker who considers presence and absence equally likely."""
-    if spent.currency != "epsilon":
-        return ""
-    sure = 1 / (1 + math.exp(-float(spent.main)))
-    return f": an attacker who guesses whether it is there may then be {sure:.2%} sure"
+    if spent.currency == "epsilon":  # presence and absence are equally likely before
+        sure = 1 / (1 + math.exp(-float(spent.main)))
+        whom += f": an attacker who guesses whether it is there may then be {sure:.2%} sure"
+    yield f"{spent.currency} {shown(spent.main)} is large for {whom}{more}"
 
 
 def _of_limits(plan: PlanData) -> Iterator[str]:

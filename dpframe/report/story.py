@@ -15,9 +15,8 @@ from dpframe.core.exact import sqrt_up
 from dpframe.core.units import Identifier
 from dpframe.core.windows import NAMES, whole_person
 from dpframe.kernel.frame import PARTS
-from dpframe.ledger.parts import Share
 from dpframe.mechanisms import KeyMechanism, ReportMechanism, SelectionMechanism
-from dpframe.plan import NoisyAggregate, PlanData, PlanStep
+from dpframe.plan import NoisyAggregate, PlanData
 from dpframe.plan.pieces import REACH, FoundLimit
 from dpframe.plan.several import blocks_of
 from dpframe.report.errors import Typical, about, errors_of, rounded
@@ -110,19 +109,6 @@ class Section:
             yield f"{number}. " if self.numbered else "", item
 
 
-def story(plan: PlanData, notes: Iterable[str]) -> tuple[Section, ...]:
-    """The details of a plan of one query."""
-    frame = frame_sections(plan, draws_of(plan))
-    return (*frame, *cost_sections(plan), *said(NOTES, (*windows_words(plan), *notes)))
-
-
-def said(title: Title, sentences: Iterable[str]) -> Iterator[Section]:
-    """A section of sentences; none where there are none."""
-    items = tuple(Item(separated(reword(sentence))) for sentence in sentences)
-    if items:
-        yield Section(title, items)
-
-
 @dataclass(frozen=True, slots=True)
 class Draws:
     """Draws whose costs add up, in one measure."""
@@ -167,23 +153,21 @@ def frame_sections(plan: PlanData, whole: Draws) -> Iterator[Section]:
     """What is done to a frame, and released of it; `whole`: what its own draws add up with."""
     if plan.steps:
         steps = (
-            Item(step.words, tuple(reword(bounds_separated(w)) for w in _step_details(step)))
+            Item(
+                step.words,
+                tuple(reword(bounds_separated(w)) for w in (step.stability, *step.learned)),
+            )
             for step in plan.steps
         )
         yield Section("rows", tuple(steps), numbered=True)
     if plan.grouping is not None:
         yield Section("groups", (_groups(plan),))
     yield Section("noise", tuple(_draws(plan, whole)), numbered=True)
-    yield Section("outputs", _outputs(plan))
-
-
-def _step_details(step: PlanStep) -> tuple[str, ...]:
-    return (step.stability, *step.learned)
-
-
-def cost_sections(plan: PlanData) -> Iterator[Section]:
-    """What the plan costs, and what the session had when it was made."""
-    yield Section("budget", (_cost_of_plan(plan), *_session(plan)))
+    biased, items = is_biased(plan), list[Item]()
+    for output in plan.outputs:
+        note = separated(reword(output.note, biased=biased))
+        items.append(Item(f"{output.name} = {output.words}", (note,) if note else ()))
+    yield Section("outputs", tuple(items))
 
 
 def _groups(plan: PlanData) -> Item:
@@ -210,17 +194,6 @@ def _groups(plan: PlanData) -> Item:
     )
 
 
-def _outputs(plan: PlanData) -> tuple[Item, ...]:
-    biased = is_biased(plan)
-    return tuple(
-        Item(
-            f"{output.name} = {output.words}",
-            tuple(filter(None, (separated(reword(output.note, biased=biased)),))),
-        )
-        for output in plan.outputs
-    )
-
-
 def is_biased(plan: PlanData) -> bool:
     """Whether rows are dropped or weighed by a limit, or groups by their size."""
     return plan.found is not None or any(s.words.startswith("limit_") for s in plan.steps)
@@ -235,17 +208,15 @@ def _draws(plan: PlanData, whole: Draws) -> Iterator[Item]:
             yield Item(head, tuple(_contents(part) for part in parts))
             continue
         lines = [line for part in parts for line in _part(plan, part)]
-        yield Item(separated(f"{_law(draw)}: {_cost(draw, whole)}"), tuple(map(separated, lines)))
-
-
-def _law(release: NoisyAggregate) -> str:
-    if isinstance(release.law, KeyMechanism):
-        return release.law.rule
-    details = release.law.details()
-    rounds = ""
-    if release.repeats > 1 and not details and release.scores is not None:
-        rounds = f", {release.repeats} rounds that share the cost equally"
-    return f"{release.law.label}{f', {details}' if details else ''}{rounds}"
+        law, details = draw.law.label, draw.law.details()
+        if isinstance(draw.law, KeyMechanism):
+            law = draw.law.rule
+        elif details:
+            law += f", {details}"
+        elif draw.repeats > 1 and draw.scores is not None:
+            law += f", {draw.repeats} rounds that share the cost equally"
+        cost = f"cost {amounts(draw.cost)}, {float(whole.share(draw.cost)):.0%} of the plan"
+        yield Item(separated(f"{law}: {cost}"), tuple(map(separated, lines)))
 
 
 def _contents(release: NoisyAggregate) -> str:
@@ -263,8 +234,11 @@ def _part(plan: PlanData, release: NoisyAggregate) -> Iterator[str]:
         return
     scale = f"{release.law.scale_label} {shown(release.scale)}"
     if release.scores is None and (release.joint is not None or not release.law.details()):
-        scale += f" in steps of {shown(release.step)}{_rounded(release)}"
-    yield (f"{_error(release)}; {scale}; {_sensitivity(plan, release)}; {reword(release.reason)}")
+        scale += f" in steps of {shown(release.step)}"
+        if release.bias:
+            far = "half a step" if release.bias == release.step / 2 else shown(release.bias)
+            scale += f", to which each value is rounded ({far} at most)"
+    yield f"{_error(release)}; {scale}; {_sensitivity(plan, release)}; {reword(release.reason)}"
 
 
 def _sensitivity(plan: PlanData, release: NoisyAggregate) -> str:
@@ -275,13 +249,15 @@ def _sensitivity(plan: PlanData, release: NoisyAggregate) -> str:
     rows = "one row" if k == 1 else f"each of {k} rows"
     of = "groups" if release.joint is not None else "numbers"  # its own one, of a vector of several
     what = "it" if release.entries == 1 else f"one of {release.entries} {of}"
+    place = next(i for i, other in enumerate(plan.releases) if other is release)
+    errors = [output.error for output in plan.outputs if place in output.releases]
     if any(isinstance(output.error, RunningError) for output in plan.outputs):
         why = _nightly_words(plan, release)
     elif isinstance(release.law, KeyMechanism):
         why = _groups_words(plan, groups)
     elif release.spread.norm is not None:
         why = _weighed_words(release, groups)
-    elif (cells := _root_cells(plan, release)) is not None:
+    elif (cells := next((e.cells for e in errors if isinstance(e, RootError)), None)) is not None:
         grouped = release.entries > cells
         who = rows
         if isinstance(plan.unit, Identifier):
@@ -306,13 +282,6 @@ def _sensitivity(plan: PlanData, release: NoisyAggregate) -> str:
     scores = " of the scores" if release.candidates is not None else ""
     norms = f"L0 {s.l0}, L1 {shown(s.l1)}, L2 {shown(s.l2)}, Linf {shown(s.linf)}"
     return f"sensitivity{scores} {norms}: {why}"
-
-
-def _root_cells(plan: PlanData, release: NoisyAggregate) -> int | None:
-    """The numbers in each group of a release by the square root factorisation; None for others."""
-    place = next(i for i, other in enumerate(plan.releases) if other is release)
-    of_it = [output.error for output in plan.outputs if place in output.releases]
-    return next((error.cells for error in of_it if isinstance(error, RootError)), None)
 
 
 def _nightly_words(plan: PlanData, release: NoisyAggregate) -> str:
@@ -381,13 +350,6 @@ def _apart(release: NoisyAggregate) -> str:
     return f"and {rows}the difference of two scores by at most {shown(reach)}{groups}"
 
 
-def _rounded(release: NoisyAggregate) -> str:
-    if not release.bias:
-        return ""
-    far = "half a step" if release.bias == release.step / 2 else shown(release.bias)
-    return f", to which each value is rounded ({far} at most)"
-
-
 def _error(release: NoisyAggregate) -> str:
     if isinstance(release.law, ReportMechanism):
         one = about(release.law.error_per_root(0.95))
@@ -407,11 +369,6 @@ def _error(release: NoisyAggregate) -> str:
     if isinstance(law, SelectionMechanism):
         return f"95%: {law.nearness.format(one, release.candidates)}{together}"
     return f"95%: within {one} of the exact value{together}"
-
-
-def _cost(release: NoisyAggregate, whole: Draws) -> str:
-    share = float(whole.share(release.cost))
-    return f"cost {amounts(release.cost)}, {share:.0%} of the plan"
 
 
 def _cost_of_plan(plan: PlanData) -> Item:
@@ -454,7 +411,14 @@ def _session(plan: PlanData) -> Iterator[Item]:
     amounts, so no fingerprint covers them.
     """
     if plan.share is not None:
-        yield Item("charged to a part", (_shared(plan.share),))
+        n, g = plan.share.parts, plan.share.touched
+        dearest = "the most expensive part" if g == 1 else f"the {g} most expensive parts"
+        words = (
+            f"one of {n} disjoint parts, and one individual is in at most {g} of them: the session "
+            f"pays for {dearest}, which is now {amounts(plan.share.charged)} more, and never more "
+            "than this cost"
+        )
+        yield Item("charged to a part", (words,))
     if plan.remaining is not None:
         fits = plan.remaining.covers(plan.cost)
         left = plan.remaining - plan.cost if fits else None
@@ -476,17 +440,6 @@ def charged_to(plan: PlanData) -> str:
     """Which windows of a budget pay; nothing where it is for all time."""
     words = charged_words(plan)
     return "" if words is None else f" ({words})"
-
-
-def _shared(share: Share) -> str:
-    """What the session of the whole frame pays for one part."""
-    n, g = share.parts, share.touched
-    dearest = "the most expensive part" if g == 1 else f"the {g} most expensive parts"
-    return (
-        f"one of {n} disjoint parts, and one individual is in at most {g} of them: the session "
-        f"pays for {dearest}, which is now {amounts(share.charged)} more, and never more than "
-        "this cost"
-    )
 
 
 def amounts(budget: Budget) -> str:
@@ -513,9 +466,13 @@ class Chapter:
 
 def chapters(plan: PlanData) -> tuple[Chapter, ...]:
     """The details of a plan, in the order in which a reviewer asks."""
-    notes = tuple(notes_in(plan))
+    sentences = (*windows_words(plan), *notes_in(plan))
+    items = tuple(Item(separated(reword(sentence))) for sentence in sentences)
+    last = [Section("budget", (_cost_of_plan(plan), *_session(plan)))]
+    last += [Section(NOTES, items)] if items else []
     if not plan.blocks:
-        return (Chapter("", plan, story(plan, notes), draws_of(plan)),)
+        own = draws_of(plan)
+        return (Chapter("", plan, (*frame_sections(plan, own), *last), own),)
     draws, blocks = draws_by_block(plan), list(blocks_of(plan))
     section = Section("queries", tuple(_query_items(plan)), numbered=True)
     title = "several queries, one plan and one charge"
@@ -531,7 +488,7 @@ def chapters(plan: PlanData) -> tuple[Chapter, ...]:
         Chapter(
             "both" if plan.found is not None and len(blocks) == 2 else "all queries",
             plan,
-            (*cost_sections(plan), *said(NOTES, (*windows_words(plan), *notes))),
+            tuple(last),
             draws[0],
         ),
     )
@@ -584,38 +541,30 @@ def _limit(plan: PlanData, found: FoundLimit) -> Item:
     """Which limits may be found, how, and why that is safe."""
     last = found.choices[-1]
     name = plan.outputs[plan.queries[1].outputs[0]].name
+    things = "groups" if found.by else "rows"
+    rule = "the least that all but 1% of individuals keep"
+    if found.is_by_loss:
+        rule = (
+            f"the one with the least error from dropped {things} of individuals and from noise "
+            "together"
+        )
+        if plan.blocks[1].grouping is not None and plan.blocks[1].groups is None:
+            rule += ", of those that let a group of usual size appear"
     errors = [f"{c.error:g} under {c.n}" for c in found.choices if c.error is not None]
-    share = percent(found.share)
+    share = f"{float(found.share * 100):g}%"
     return Item(
         f"{found.words('n')}, with n found when the query runs",
         (
             f"n is one of {', '.join(str(choice.n) for choice in found.choices)}: "
-            f"{_rule(plan, found)}, by a noisy histogram that has {share} of the spend",
+            f"{rule}, by a noisy histogram that has {share} of the spend",
             "noise fits the limit that is found; the charge is what the query costs under the most "
             "expensive limit, so the guarantee holds whichever is found",
             f"intervals also cover what the limit drops, if no person has more than {REACH[0]} n "
-            f"{'groups' if found.by else 'rows'}, or {REACH[1]:,} where that is more",
+            f"{things}, or {REACH[1]:,} where that is more",
             *([f"95% error of `{name}`: {', '.join(errors)}"] if errors else []),
             f"shown below under the largest, {found.words(last.n)}",
         ),
     )
-
-
-def _rule(plan: PlanData, found: FoundLimit) -> str:
-    """Which of the limits is taken."""
-    if not found.is_by_loss:
-        return "the least that all but 1% of individuals keep"
-    what = f"{'groups' if found.by else 'rows'} of individuals"
-    least = f"the one with the least error from dropped {what} and from noise together"
-    asked = plan.blocks[1]
-    if asked.grouping is None or asked.groups is not None:
-        return least
-    return f"{least}, of those that let a group of usual size appear"
-
-
-def percent(share: Fraction) -> str:
-    """A share as people write it."""
-    return f"{float(share * 100):g}%"
 
 
 _SEARCHED = ("the search for the limit", "the query", "what limits drop")
@@ -625,7 +574,8 @@ _RELATED = ", group_by(grouping_sets("
 
 
 def _query_items(plan: PlanData) -> Iterator[Item]:
-    sets = [_sets(block) for block in blocks_of(plan)]
+    rules = [[output.error for output in block.outputs] for block in blocks_of(plan)]
+    sets = [{rule.sets for rule in own if isinstance(rule, RebuiltError)} for own in rules]
     for query in plan.queries:
         block = plan.blocks[query.block]
         groups = "" if block.grouping is None else f", {block.grouping.partition(': ')[0]}"
@@ -633,11 +583,6 @@ def _query_items(plan: PlanData) -> Iterator[Item]:
             words = dict.fromkeys(plan.outputs[number].words for number in query.outputs)
             groups = f": {', '.join(words)}"
         yield Item(f"{', '.join(query.names)} of {block.source}{groups}")
-
-
-def _sets(block: PlanData) -> set[tuple[tuple[int, ...], ...]]:
-    """The grouping sets that outputs of a frame show."""
-    return {o.error.sets for o in block.outputs if isinstance(o.error, RebuiltError)}
 
 
 def _with_queries(plan: PlanData, by_block: Sequence[Sequence[str]]) -> Iterator[str]:

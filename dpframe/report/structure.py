@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from itertools import chain, combinations, pairwise
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from dpframe.core.exact import show
+from dpframe.core.tree import Call, Column, Literal, Tree, column_names, walk
 from dpframe.core.units import Identifier, Rows
 from dpframe.core.windows import NAMES
-from dpframe.frames.definition import PARAMETER, Json, objects_in
+from dpframe.frames.definition import PARAMETER, Json, Written, objects_in
 from dpframe.plan import PlanData, PlanOutput
 from dpframe.plan.looks import (
     looks_identifying,
@@ -24,6 +25,7 @@ from dpframe.plan.looks import (
     name_words,
     words_of,
 )
+from dpframe.plan.reading import columns_in, named_in, trees_in
 from dpframe.plan.several import blocks_of
 
 # The conditions that a plan puts on rows, wherever they stand: in filters, in when/then, and in
@@ -69,9 +71,12 @@ class Condition:
     @property
     def width(self) -> dt.timedelta | None:
         """How long a range of times is."""
-        if self.sign != "between":
+        low, high = self.values[0], self.values[-1]
+        if self.sign != "between" or not isinstance(low, dt.datetime):
             return None
-        return _between(*self.values)
+        if not isinstance(high, dt.datetime):
+            return None
+        return high.replace(tzinfo=None) - low.replace(tzinfo=None)
 
     @property
     def negated(self) -> Condition | None:
@@ -91,19 +96,11 @@ class Condition:
         return f"{name} {self.sign} {values[0]}"
 
 
-def _between(low: Constant, high: Constant) -> dt.timedelta | None:
-    if isinstance(low, dt.datetime) and isinstance(high, dt.datetime):
-        return high.replace(tzinfo=None) - low.replace(tzinfo=None)
-    return None
-
-
 def conditions_by_output(plan: PlanData) -> dict[str, tuple[Condition, ...]]:
     """The conditions under which rows count in each output, those of steps first."""
-    of_steps = list(_conditions([step.definition for step in plan.steps]))
+    of_steps = _conditions([step.definition for step in plan.steps])
     return {
-        output.name: tuple(
-            dict.fromkeys(_with_ranges([*of_steps, *_conditions(output.definition)]))
-        )
+        output.name: tuple(dict.fromkeys(_with_ranges(of_steps + _conditions(output.definition))))
         for output in plan.outputs
     }
 
@@ -115,16 +112,16 @@ def ways_by_output(plan: PlanData) -> dict[str, tuple[Way, ...]]:
     ways: list[Way] = [()]
     computed = dict[str, list[Way]]()
     for step in plan.steps:
-        found = step.definition
-        if not isinstance(found, dict):
-            continue
-        if found.get("step") == "Filter":
-            ways = reduce(_both, (_ways(p, computed) for p in _list(found.get("predicates"))), ways)
-        elif found.get("step") in ("WithColumns", "Select"):
-            named = [one for one in _list(found.get("named")) if isinstance(one, dict)]
-            computed |= {str(one.get("name")): _ways(one.get("tree"), computed) for one in named}
+        said = step.definition if isinstance(step.definition, dict) else {}
+        if said.get("step") == "Filter":
+            predicates = trees_in(said.get("predicates"))
+            ways = reduce(_both, (_ways(tree, computed) for tree in predicates), ways)
+        elif said.get("step") in ("WithColumns", "Select"):
+            computed |= {one.name: _ways(one.tree, computed) for one in named_in(said)}
     return {
-        output.name: tuple(_both(ways, _ways(output.definition, computed)))
+        output.name: tuple(
+            _both(ways, _either([[()], *(_ways(t, computed) for t in trees_in(output.definition))]))
+        )
         for output in plan.outputs
     }
 
@@ -133,7 +130,7 @@ def aggregates_of(plan: PlanData) -> Iterator[tuple[PlanOutput, frozenset[Condit
     """The noisy numbers that outputs are computed from: each output, the conditions of the number,
     and what is computed of the rows that meet them.
     """
-    of_steps = list(_conditions([step.definition for step in plan.steps]))
+    of_steps = _conditions([step.definition for step in plan.steps])
     pairs = (
         (output, part)
         for output in plan.outputs
@@ -147,65 +144,56 @@ def aggregates_of(plan: PlanData) -> Iterator[tuple[PlanOutput, frozenset[Condit
             for inner in objects_in(part)
             if isinstance(statistic := inner.get("statistic"), dict)
         ]
-        conditions = frozenset(_with_ranges([*of_steps, *_conditions(part)]))
-        values = {*_columns(part)} - {condition.column for condition in conditions}
+        conditions = frozenset(_with_ranges(of_steps + _conditions(part)))
+        values = {*columns_in(part)} - {condition.column for condition in conditions}
         yield one, conditions, " ".join([*statistics, *sorted(values)])
 
 
-def branch_numbers(definition: Json) -> list[Fraction]:
-    """The numbers that the branches of when/then have."""
-    values = [
-        _constant(arg)
-        for part in objects_in(definition)
-        if part.get("type") == "Call" and part.get("op") == "when"
-        for arg in _list(part.get("args"))[1:]
-        if _is_literal(arg)
-    ]
-    return [value for value in values if isinstance(value, Fraction)]
+def definitions_in(plan: PlanData) -> list[Json]:
+    """The definitions of steps and of outputs."""
+    return [*(one.definition for one in plan.steps), *(one.definition for one in plan.outputs)]
+
+
+def calls_in(definition: Json) -> list[Call]:
+    """All calls of a definition, each before its operands."""
+    nodes = (node for tree in trees_in(definition) for node in walk(tree))
+    return [node for node in nodes if isinstance(node, Call)]
 
 
 def columns_by_name(plan: PlanData) -> dict[str, set[str]]:
     """The columns that each computed column is computed from."""
     result = dict[str, set[str]]()
     for step in plan.steps:
-        if isinstance(step.definition, dict):
-            named = [one for one in _list(step.definition.get("named")) if isinstance(one, dict)]
-            result |= {
-                str(one.get("name")): {
-                    c for name in _columns(one.get("tree")) for c in result.get(name, {name})
-                }
-                for one in named
-            }
+        said = step.definition
+        result |= {
+            one.name: {c for name in column_names(one.tree) for c in result.get(name, {name})}
+            for one in (named_in(said) if isinstance(said, dict) else ())
+        }
     return result
 
 
-def _ways(found: Json, computed: Mapping[str, list[Way]]) -> list[Way]:
+def _ways(tree: Tree, computed: Mapping[str, list[Way]]) -> list[Way]:
     """The ways in which an expression is true, or is a value that counts."""
-    if isinstance(found, list):
-        return _either(_ways(one, computed) for one in found)
-    if not isinstance(found, dict):
-        return [()]
-    if found.get("type") == "Column":
-        return computed.get(str(found.get("name")), [()])
-    if found.get("type") != "Call":
-        return _either(_ways(one, computed) for one in found.values())
-    args = _list(found.get("args"))
-    match found.get("op"):
-        case "and" | "mul":
+    match tree:
+        case Column(name):
+            return computed.get(name, [()])
+        case Literal():
+            return [()]
+    match tree.operation.name, tree.args:
+        case "and" | "mul", args:
             return reduce(_both, (_ways(one, computed) for one in args), [()])
-        case "not":
-            return _negated(_ways(args[0], computed)) if args else [()]
-        case "when" if len(args) == 3:
-            condition, value, other = args
+        case "not", (negated, *_):
+            return _negate(_ways(negated, computed))
+        case "when", (condition, value, other):
             ways = _ways(condition, computed)
             inside = [] if _is_nothing(value) else _both(ways, _ways(value, computed))
-            outside = [] if _is_nothing(other) else _both(_negated(ways), _ways(other, computed))
+            outside = [] if _is_nothing(other) else _both(_negate(ways), _ways(other, computed))
             return [*inside, *outside] or [()]
-    conditions = list(_condition(found))
+    conditions = tuple(_condition(tree))
     if not conditions:
-        return _either(_ways(one, computed) for one in args)
-    own = [way for name in _columns(found) for way in computed.get(name, ())]
-    return own if any(own) else [tuple(conditions)]
+        return _either(_ways(one, computed) for one in tree.args)
+    own = [way for name in column_names(tree) for way in computed.get(name, ())]
+    return own if any(own) else [conditions]
 
 
 def _either(several: Iterable[list[Way]]) -> list[Way]:
@@ -219,29 +207,16 @@ def _both(some: Sequence[Way], others: Sequence[Way]) -> list[Way]:
     return list(dict.fromkeys(tuple(dict.fromkeys((*a, *b))) for a in some for b in others))
 
 
-def _negated(ways: Sequence[Way]) -> list[Way]:
+def _negate(ways: Sequence[Way]) -> list[Way]:
     """Ways in which none of these is met."""
     if len(ways) == 1 and len(ways[0]) == 1 and (other := ways[0][0].negated) is not None:
         return [(other,)]
     return [()]
 
 
-def _is_nothing(found: Json) -> bool:
+def _is_nothing(tree: Tree) -> bool:
     """Whether it is null, false or 0, so that it adds nothing."""
-    return isinstance(found, dict) and found.get("type") == "Literal" and not _constant(found)
-
-
-def _list(found: Json) -> list[Json]:
-    return found if isinstance(found, list) else []
-
-
-def constants_in(plan: PlanData) -> Iterator[tuple[str, str]]:
-    """Texts that rows are compared with or replaced by, with what each is."""
-    for definition in [*(s.definition for s in plan.steps), *(o.definition for o in plan.outputs)]:
-        for condition in _conditions(definition):
-            for value in condition.values:
-                if isinstance(value, str):
-                    yield condition.column, value
+    return isinstance(tree, Literal) and not _constant(tree)
 
 
 def _with_ranges(found: list[Condition]) -> list[Condition]:
@@ -259,87 +234,64 @@ def _with_ranges(found: list[Condition]) -> list[Condition]:
     return result
 
 
-def _conditions(definition: Json) -> Iterator[Condition]:
-    turned = {
-        id(arg)
-        for part in objects_in(definition)
-        if part.get("type") == "Call" and part.get("op") == "not"
-        for arg in _list(part.get("args"))
-    }
-    for part in objects_in(definition):
-        if part.get("type") == "Call":
-            for one in _condition(part):
-                yield (one.negated or one) if id(part) in turned else one
+def _conditions(definition: Json) -> list[Condition]:
+    return [one for tree in trees_in(definition) for one in _conditions_of(tree)]
 
 
-def _condition(call: dict[str, Json]) -> Iterator[Condition]:
-    op, args = str(call.get("op")), call.get("args")
-    operands = args if isinstance(args, list) else []
-    options = call.get("options")
-    pairs = (
-        [o for o in options if isinstance(o, list) and len(o) == 2]
-        if isinstance(options, list)
-        else []
-    )
-    if not operands:
+def _conditions_of(tree: Tree, *, is_negated: bool = False) -> Iterator[Condition]:
+    if isinstance(tree, Call):
+        for one in _condition(tree):
+            yield (one.negated or one) if is_negated else one
+        for arg in tree.args:
+            yield from _conditions_of(arg, is_negated=tree.operation.name == "not")
+
+
+def _condition(call: Call) -> Iterator[Condition]:
+    """The condition that a call is, if it compares one column, or what is computed from it, with
+    constants.
+    """
+    name, args, options = call.operation.name, call.args, options_of(call)
+    of = next((arg for arg in args if not isinstance(arg, Literal)), None)
+    columns = () if of is None else column_names(of)
+    constants = [arg for arg in args if isinstance(arg, Literal)]
+    if of is None or len(columns) != 1:
         return
-    columns = [_columns(operand) for operand in operands]
-    literal = [_is_literal(operand) for operand in operands]
-    if op in _SIGNS and len(operands) == 2 and literal.count(True) == 1:
-        place = literal.index(False)
-        if len(columns[place]) == 1:
-            sign = _SIGNS[op] if place == 0 else _TURNED.get(_SIGNS[op], _SIGNS[op])
-            other = operands[1 - place]
-            yield Condition(
-                columns[place][0],
-                sign,
-                (_constant(other),),
-                _has_parameter(other),
-                _plain(operands[place]),
-            )
-    elif op == "is_between" and len(operands) == 3 and literal == [False, True, True]:
-        if len(columns[0]) == 1:
-            ends = _constant(operands[1]), _constant(operands[2])
-            given = _has_parameter(operands[1]) or _has_parameter(operands[2])
-            yield Condition(columns[0][0], "between", ends, given, _plain(operands[0]))
-    elif op == "is_in" and len(columns[0]) == 1:
-        listed = next((value for name, value in pairs if name == "values"), None)
-        given = isinstance(listed, dict)
-        if isinstance(listed, dict):
-            listed = listed.get("values")
+    values = tuple(map(_constant, constants))
+    is_alone, is_first = len(constants) == len(args) - 1, of is args[0]
+    is_given = any(one.parameter is not None for one in constants)
+    if name in _SIGNS and len(args) == 2 and is_alone:
+        sign = _SIGNS[name] if is_first else _TURNED.get(_SIGNS[name], _SIGNS[name])
+        yield Condition(columns[0], sign, values, is_given, _is_column(of))
+    elif name == "is_between" and len(args) == 3 and is_alone and is_first:
+        yield Condition(columns[0], "between", values, is_given, _is_column(of))
+    elif name == "is_in" and is_first:
+        listed = options.get("values")
+        is_given = isinstance(listed, dict)
+        listed = listed.get("values") if isinstance(listed, dict) else listed
         if isinstance(listed, list):
-            values = tuple(_value(value) for value in listed)
-            yield Condition(columns[0][0], "in", values, given, _plain(operands[0]))
-    elif op in ("str_starts_with", "str_contains", "str_ends_with") and len(columns[0]) == 1:
-        values = tuple(value for _, value in pairs if isinstance(value, str))[:1]
-        values = values or tuple(str(_constant(o)) for o in operands[1:] if _is_literal(o))
-        if values:
-            yield Condition(columns[0][0], "==", values, False, False)
+            values = tuple(map(_value, listed))
+            yield Condition(columns[0], "in", values, is_given, _is_column(of))
+    elif name in ("str_starts_with", "str_contains", "str_ends_with") and is_first:
+        texts = tuple(value for value in options.values() if isinstance(value, str))[:1]
+        if texts := texts or tuple(map(str, values)):
+            yield Condition(columns[0], "==", texts, False, False)
 
 
-def _plain(operand: Json) -> bool:
-    while isinstance(operand, dict) and operand.get("op") in ("cast", "str_to_lowercase"):
-        args = operand.get("args")
-        operand = args[0] if isinstance(args, list) and args else None
-    return isinstance(operand, dict) and operand.get("type") == "Column"
+def options_of(call: Call) -> dict[str, Json]:
+    """The constants of an operation by name, as a definition has them."""
+    said = cast("Written", call.operation.constants).json
+    pairs = said if isinstance(said, list) else ()
+    return {str(one[0]): one[1] for one in pairs if isinstance(one, list) and len(one) == 2}
 
 
-def _columns(operand: Json) -> list[str]:
-    return list(
-        dict.fromkeys(str(p.get("name")) for p in objects_in(operand) if p.get("type") == "Column")
-    )
+def _is_column(tree: Tree) -> bool:
+    while isinstance(tree, Call) and tree.operation.name in ("cast", "str_to_lowercase"):
+        tree = tree.args[0]
+    return isinstance(tree, Column)
 
 
-def _is_literal(operand: Json) -> bool:
-    return isinstance(operand, dict) and operand.get("type") == "Literal"
-
-
-def _has_parameter(operand: Json) -> bool:
-    return any(PARAMETER in part or part.get("type") == "Parameter" for part in objects_in(operand))
-
-
-def _constant(operand: Json) -> Constant:
-    return _value(operand.get("value")) if isinstance(operand, dict) else None
+def _constant(literal: Literal) -> Constant:
+    return _value(cast("Written", literal.value).json)
 
 
 def _value(result: Json) -> Constant:
@@ -547,14 +499,9 @@ def candidate_values(plan: PlanData) -> list[str]:
 
 def structural_risks(plan: PlanData) -> Iterator[str]:
     """What to decide on, of a plan of one query."""
-    yield from _of_unit(plan)
-    yield from _of_conditions(plan)
-    yield from _of_values(plan)
-    yield from _of_bands(plan)
-    yield from _of_scores(plan)
-    yield from _of_numbers(plan)
-    yield from _of_exact(plan)
-    yield from _of_names(plan)
+    rules = (_of_unit, _of_conditions, _of_values, _of_bands, _of_scores)
+    for rule in (*rules, _of_numbers, _of_exact, _of_names):
+        yield from rule(plan)
 
 
 def _of_unit(plan: PlanData) -> Iterator[str]:
@@ -579,7 +526,14 @@ def _of_conditions(plan: PlanData) -> Iterator[str]:
     said = dict[str, str]()
     for name, ways in ways_by_output(plan).items():
         for way in ways:
-            if words := _singled(way):
+            # the equalities that a row must meet together
+            exact = [c for c in way if c.is_equality and not (_is_flag(c) or _is_shared(c))]
+            births = [c for c in way if _is_birth(c) and c.sign == "between"]
+            exact_columns = {c.column for c in exact}
+            exact += [c for c in births if c.column not in exact_columns and _days(c) <= _FEW_DAYS]
+            equal = {c.column: c for c in exact}
+            if len(equal) >= _MANY:
+                words = " and ".join(c.words() for c in equal.values())
                 said.setdefault(
                     f"rests on rows with {words}; these exact values together fit few people", name
                 )
@@ -588,17 +542,6 @@ def _of_conditions(plan: PlanData) -> Iterator[str]:
             for words in _of_time(condition):
                 said.setdefault(f"rests on rows {words}", name)
     yield from (f"singles people out: {name!r} {words}" for words, name in said.items())
-
-
-def _singled(way: Sequence[Condition]) -> str:
-    """The equalities that a row must meet together, where there are many."""
-    equal = {c.column: c for c in way if c.is_equality and not _is_flag(c) and not _is_shared(c)}
-    equal |= {
-        c.column: c
-        for c in way
-        if _is_birth(c) and c.sign == "between" and _days(c) <= _FEW_DAYS and c.column not in equal
-    }
-    return " and ".join(c.words() for c in equal.values()) if len(equal) >= _MANY else ""
 
 
 def _is_birth(condition: Condition) -> bool:
@@ -616,11 +559,9 @@ def _days(condition: Condition) -> float:
         return (high - low).days
     if isinstance(low, dt.datetime) or isinstance(high, dt.datetime):
         return float("inf")
-    return (
-        (high - low).days
-        if isinstance(low, dt.date) and isinstance(high, dt.date)
-        else float("inf")
-    )
+    if isinstance(low, dt.date) and isinstance(high, dt.date):
+        return (high - low).days
+    return float("inf")
 
 
 def _is_flag(condition: Condition) -> bool:
@@ -647,7 +588,8 @@ def _of_values(plan: PlanData) -> Iterator[str]:
         kinds = [(value, kind) for value in values if (kind := looks_like_a_person(value))]
         if kinds and len(kinds) * 3 >= len(values):
             value, kind = kinds[0]
-            many = f"{len(kinds)} of {len(values)} {what}s shown look like {_plural(kind)}"
+            plural = {"a name": "names", "an address": "addresses"}.get(kind, "personal codes")
+            many = f"{len(kinds)} of {len(values)} {what}s shown look like {plural}"
             one = f"the {what} {value!r} looks like {kind}"
             yield (
                 f"{one if len(values) == 1 else many}, such as {value!r}: each result is about one "
@@ -655,27 +597,21 @@ def _of_values(plan: PlanData) -> Iterator[str]:
             )
     by = _COLUMN.findall((plan.grouping or "").partition(": ")[0])
     person = plan.unit.column if isinstance(plan.unit, Identifier) else None
+    # words such as "new" and "returning"
+    are_kinds = bool(keys) and all(re.fullmatch(r"[a-z][a-z _-]*", key) for key in keys)
     for name in by:
-        if name != person and looks_identifying(name) and not _are_kinds(keys):
+        if name != person and looks_identifying(name) and not are_kinds:
             yield (
                 f"has a group for each {name!r}, which looks like one person: each is a result "
                 "about one"
             )
-    for column, text in dict.fromkeys(constants_in(plan)):
-        if (kind := looks_like_a_person(text)) and not text.islower():
+    conditions = (one for part in definitions_in(plan) for one in _conditions(part))
+    for column, text in dict.fromkeys((c.column, value) for c in conditions for value in c.values):
+        if isinstance(text, str) and (kind := looks_like_a_person(text)) and not text.islower():
             yield (
                 f"compares {column!r} with {text!r}, which looks like {kind}: the result is about "
                 "one person"
             )
-
-
-def _are_kinds(keys: list[str]) -> bool:
-    """Whether keys are words such as ``new`` and ``returning``."""
-    return bool(keys) and all(re.fullmatch(r"[a-z][a-z _-]*", key) for key in keys)
-
-
-def _plural(kind: str) -> str:
-    return {"a name": "names", "an address": "addresses"}.get(kind, "personal codes")
 
 
 def _of_numbers(plan: PlanData) -> Iterator[str]:
@@ -738,8 +674,10 @@ def _of_scores(plan: PlanData) -> Iterator[str]:
     scored = [output.name for output in plan.outputs if "score=" in output.words]
     if not scored:
         return
-    for definition in [*(s.definition for s in plan.steps), *(o.definition for o in plan.outputs)]:
-        values = [value for value in branch_numbers(definition) if value > 0]
+    for definition in definitions_in(plan):
+        branches = (c.args[1:] for c in calls_in(definition) if c.operation.name == "when")
+        numbers = [_constant(one) for args in branches for one in args if isinstance(one, Literal)]
+        values = [one for one in numbers if isinstance(one, Fraction) and one > 0]
         if values and max(values) >= _UNEQUAL * min(values):
             times = show(max(values) / min(values), 4)
             yield (
@@ -795,18 +733,24 @@ def _of_names(plan: PlanData) -> Iterator[str]:
     for output in plan.outputs:
         words = name_words(output.name)
         if claimed := _other_value(output.name, conditions):
+            own = conditions[output.name]
+            texts = [c for c in own if any(isinstance(v, str) for v in c.values)]
+            parts = (c.words() for c in texts if c.sign != "!=" or claimed in c.values)
+            contradict = " and ".join(parts)
             yield (
                 f"the output {output.name!r} is named like the value {claimed!r}, and rests on "
-                f"rows with {_positive(conditions[output.name], claimed)}"
+                f"rows with {contradict}"
             )
             continue
-        read = {
-            str(part.get("name"))
-            for part in objects_in(output.definition)
-            if part.get("type") == "Column" and not str(part.get("name")).isdigit()
-        }
+        read = {name for name in columns_in(output.definition) if not name.isdigit()}
         sources = {source for name in read for source in computed.get(name, {name})}
         used = {c.column for c in conditions[output.name]} | read | sources
+        # whether the name says another quantity than the one column that it is computed from
+        kinds = [
+            [kind for kind in _QUANTITIES if kind & {*said}]
+            for said in (words, name_words(min(sources, default="")))
+        ]
+        is_other = [*map(len, (sources, *kinds))] == [1, 1, 1] and kinds[0] != kinds[1]
         functions = set(_FUNCTION.findall(output.words)) | {s for s in "/*" if s in output.words}
         if output.name in columns and used and output.name not in used | made | by:
             yield (
@@ -824,7 +768,7 @@ def _of_names(plan: PlanData) -> Iterator[str]:
                 f"the output {output.name!r} has the name of {_listed(others)} in it, which it "
                 f"does not read: it is computed from {_listed(sorted(used))}"
             )
-        elif _other_quantity(words, sources):
+        elif is_other:
             yield (
                 f"the output {output.name!r} is computed from {_listed(sorted(sources))}, which "
                 "its name does not say"
@@ -865,30 +809,8 @@ def _other_value(name: str, conditions: Mapping[str, Sequence[Condition]]) -> st
     texts = [v for v in counted if isinstance(v, str)]
     if any(_contains(words, name_words(text)) for text in texts):
         return None
-    wrong = [
-        v for v in (elsewhere | left_out) - counted if isinstance(v, str) and _is_named(words, v)
-    ]
-    return min(wrong, default=None)
-
-
-def _is_named(words: list[str], value: str) -> bool:
-    return len(value) > 2 and _contains(words, name_words(value))
-
-
-def _positive(conditions: Sequence[Condition], claimed: Constant) -> str:
-    """The conditions of an output that contradict its name."""
-    texts = [c for c in conditions if any(isinstance(v, str) for v in c.values)]
-    return " and ".join(c.words() for c in texts if c.sign != "!=" or claimed in c.values)
-
-
-def _other_quantity(words: list[str], sources: set[str]) -> bool:
-    """Whether a name says another quantity than the one column that an output is computed from."""
-    if len(sources) != 1:
-        return False
-    read = {*name_words(next(iter(sources)))}
-    named = [kind for kind in _QUANTITIES if kind & {*words}]
-    meant = [kind for kind in _QUANTITIES if kind & read]
-    return len(named) == len(meant) == 1 and named != meant
+    others = (v for v in (elsewhere | left_out) - counted if isinstance(v, str) and len(v) > 2)
+    return min((v for v in others if _contains(words, name_words(v))), default=None)
 
 
 def _contains(words: list[str], part: list[str]) -> bool:
@@ -933,7 +855,10 @@ def differencing(plan: PlanData) -> Iterator[str]:
     found = dict[str, list[tuple[str, frozenset[Condition]]]]()
     for block in blocks_of(plan):
         for output, conditions, statistic in aggregates_of(block):
-            of = f"in {output.name}" if _subtracts(output.definition) else _kind(output)
+            last = output.definition[-1] if isinstance(output.definition, list) else None
+            of = ",".join(sorted(_FUNCTION.findall(output.words)))
+            if any(call.operation.name == "sub" for call in calls_in(last)):
+                of = f"in {output.name}"
             found.setdefault(f"{statistic} {of}", []).append((output.name, conditions))
     said = set[str]()
     pairs = chain.from_iterable(combinations(alike, 2) for alike in found.values())
@@ -968,19 +893,6 @@ def _apart(mine: frozenset[Condition], theirs: frozenset[Condition]) -> str:
         if a.sign == b.sign and _are_close(a, b):
             return f"{a.words()} and {b.words()}"
     return ""
-
-
-def _subtracts(definition: Json) -> bool:
-    return any(p.get("type") == "Call" and p.get("op") == "sub" for p in _last(definition))
-
-
-def _last(definition: Json) -> Iterator[dict[str, Json]]:
-    """The arithmetic that an output is of its aggregates."""
-    return objects_in(definition[-1]) if isinstance(definition, list) and definition else iter(())
-
-
-def _kind(output: PlanOutput) -> str:
-    return ",".join(sorted(_FUNCTION.findall(output.words)))
 
 
 def _are_close(a: Condition, b: Condition) -> bool:

@@ -3,35 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from dpframe import pipeline
 from dpframe.aggregates.aggregate import MeasurementKey, Noisy, Query
+from dpframe.aggregates.draw import Draw, Places
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.measurement import CellCounts, Measurement, Rebuilt, Responses
+from dpframe.aggregates.margins import Margin
+from dpframe.aggregates.measurement import (
+    CellCounts,
+    Integers,
+    Measurement,
+    Rebuilt,
+    Responses,
+    Selection,
+)
 from dpframe.aggregates.shapes import Column
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.contribution_limits import has_limits, without_limits
 from dpframe.frames.relation import Relation
-from dpframe.lower import Frames, found_keys, has_plain, run_plain
-from dpframe.planning import Exact, ExactTables
-from dpframe.progress import Progress, progress
-from dpframe.release import (
-    CandidateScores,
-    Draw,
-    Places,
-    aggregate_column,
-    chooser_of,
-    draw,
-    drawn_with_groups,
-    in_order,
-    output_column,
-    shown_groups,
+from dpframe.kernel import plan as kernel
+from dpframe.lower import (
+    Execution,
+    Frames,
+    PartWanted,
+    PlanTables,
+    found_keys,
+    has_plain,
+    run_plain,
+    tables_of_plan,
 )
+from dpframe.planning import Prepared
+from dpframe.planning.physical import Lists, alone, translate
+from dpframe.progress import Progress, progress
+from dpframe.release import aggregate_column, in_order, output_column, shown_groups
+from dpframe.release.draws import CandidateScores, chooser_of, draw, draw_node, drawn_with_groups
+from dpframe.release.numbers import PointRuns, exact_numbers, first_choice, scores_of
 from dpframe.simulate.simulation import (
     Entries,
     Outcome,
@@ -41,6 +52,120 @@ from dpframe.simulate.simulation import (
     numbers_in,
     simulation_of,
 )
+
+# Vectors without noise, from exact tables of public frames: for simulations and audits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exact:
+    """Vectors of a plan without noise: those that are drawn, and those that follow from them. The
+    kernel does not check the plan: an audit may be of one that is wrong.
+
+    Parameters
+    ----------
+    places
+        The physical plan, and the places of draws and tables in it.
+    nodes
+        What each vector is in it.
+    tables
+        The tables, read from the plan.
+    """
+
+    places: Places
+    nodes: Mapping[Measurement, kernel.What]
+    tables: tuple[PlanTables, ...]
+
+    @classmethod
+    def of(cls, prepared: Prepared, salt: int | None = None) -> Exact:
+        """All that a plan draws, and what follows from that.
+
+        Parameters
+        ----------
+        prepared
+            The plan.
+        salt
+            By which limits choose among an individual's rows, the same for all frames; None for a
+            choice of each run.
+        """
+        lists, query = Lists(), prepared.query
+        translation = translate(alone(prepared), lists)
+        plan, (places,) = translation.plan, translation.parts
+        keys = [key for one in prepared.draws for key in one.keys]
+        parts = [*(one.measurement for one in prepared.draws), *(part for part, _ in keys)]
+        parts += [part.first for part in parts if isinstance(part, Selection)]
+        nodes = {part: lists.what(part, query) for part in dict.fromkeys(parts)}
+        assert len(lists.tables) == len(plan.tables)  # all parts are of tables that are drawn
+        salt = query.relation.salt if salt is None else salt
+        (read,) = tables_of_plan(plan, lists.handles, [(places.draw_tables, salt)])
+        by_place = {place: table for one in read for place, table in one.tables.items()}
+        return cls(replace(places, tables=by_place), nodes, tuple(read))
+
+    def without_limits(self) -> Exact:
+        """The same of frames that no limit drops rows of."""
+        return replace(
+            self,
+            tables=tuple(replace(t, relation=without_limits(t.relation)) for t in self.tables),
+        )
+
+    def count(self, frames: Frames, keys: pl.DataFrame | None = None) -> ExactTables:
+        """The exact tables of public frames, by their tokens.
+
+        Parameters
+        ----------
+        frames
+            These.
+        keys
+            The groups, where the plan is to find them.
+
+        Raises
+        ------
+        EngineError
+            When the engine fails.
+        """
+        listed = [
+            one
+            if one.groups is None or not one.groups.discovered or keys is None
+            else replace(one, groups=one.groups.found(keys))
+            for one in self.tables
+        ]
+        (counted,) = Execution.of_public(frames).run_parts([PartWanted(listed)])
+        return ExactTables(self, counted.tables)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExactTables:
+    """The exact tables of public frames.
+
+    Parameters
+    ----------
+    exact
+        What they are of.
+    tables
+        These, by their places in its plan.
+    """
+
+    exact: Exact
+    tables: Mapping[int, CellCounts] = field(repr=False)
+
+    def of(self, part: Measurement) -> list[CellCounts]:
+        """The tables of a vector."""
+        return [self.tables[place] for place in kernel.tables_of(self.exact.nodes[part])]
+
+    def numbers(self, part: Measurement) -> Integers:
+        """What a vector is without noise; of choices the best candidates."""
+        plan, node = self.exact.places.plan, self.exact.nodes[part]
+        if isinstance(node, kernel.Reports):
+            return exact_numbers(plan, node, self.of(part))
+        numbers = draw_node(plan, node, kernel.Exact(), self.of(part))
+        flat = isinstance(part, Margin) and part.is_by_sets
+        return numbers.reshape(-1, 1) if flat else numbers
+
+    def scores(self, part: Selection, first: int, end: int) -> Integers | PointRuns:
+        """The scores of a choice in groups `first` to `end` - 1, which depend on no other one."""
+        node = self.exact.nodes[part]
+        assert isinstance(node, kernel.Choice | kernel.Rank | kernel.Ranks | kernel.Levels)
+        return scores_of(self.exact.places.plan, first_choice(node), self.of(part), first, end)
+
 
 # Noise, again and again, for exact tables that anybody may see.
 
@@ -122,7 +247,7 @@ MOST_RESULTS = 20_000_000
 """This many results of all runs together fit in memory."""
 
 
-def simulate(prepared: pipeline.Prepared, frames: Frames, runs: int) -> Simulation:
+def simulate(prepared: Prepared, frames: Frames, runs: int) -> Simulation:
     """Draw the results of a plan on public data, again and again.
 
     Parameters
@@ -146,9 +271,7 @@ def simulate(prepared: pipeline.Prepared, frames: Frames, runs: int) -> Simulati
         return _simulated(prepared, frames, runs, shown)
 
 
-def _simulated(
-    prepared: pipeline.Prepared, frames: Frames, runs: int, shown: Progress
-) -> Simulation:
+def _simulated(prepared: Prepared, frames: Frames, runs: int, shown: Progress) -> Simulation:
     free = without_limits(prepared.query.relation)
     query = with_all_groups(prepared.query, free, frames)
     plan, keys = Exact.of(prepared), None if query.groups is None else query.groups.keys

@@ -19,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dpframe as dp
-from dpframe import accounting, pipeline
+from dpframe import accounting, pipeline, runner
 from dpframe.aggregates.registry import AGGREGATES
 from dpframe.core.budget import Budget
 from dpframe.core.sensitivity import ExactSensitivity
@@ -325,7 +325,7 @@ def test_the_planned_laws_are_those_drawn_from(
     prepared = pipeline.plan(asked, share, None)
     token = asked.relation.token
     execution = Execution(POLARS, {token: frame.lazy()}, {token: frame.schema})
-    pipeline.run(prepared, execution, session._payer.ledger)
+    runner.run(pipeline.alone(prepared), [execution], session._payer.ledger)
     planned: Counter[object] = Counter()
     for release in prepared.plan.draws:
         law = release.law.kernel_law

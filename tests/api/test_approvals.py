@@ -401,11 +401,11 @@ def test_one_place_runs_plans_and_asks_before_it() -> None:
     runs, reads, asks = [], set(), []
     for path in Path(dp.__file__).parent.rglob("*.py"):
         source = path.read_text()
-        named = re.search(r"\b(?:run|run_several|require_approved|opened)\b", source)
+        named = re.search(r"\b(?:run|require_approved|opened)\b", source)
         for node in nodes_of(source) if named else ():
             if isinstance(node, ast.FunctionDef):
                 called = {ast.unparse(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
-                if called & {"pipeline.run", "pipeline.run_several", "run_several"}:
+                if called & {"runner.run"}:
                     runs.append((path.name, node.name, "self._approved" in called))
                 if "require_approved" in called:
                     asks.append((path.name, node.name))
@@ -414,13 +414,12 @@ def test_one_place_runs_plans_and_asks_before_it() -> None:
     assert sorted(runs) == [
         ("payer.py", "release", True),
         ("payer.py", "run", True),  # inside of it
-        ("pipeline.py", "run", False),  # of one plan, which calls the other
     ]
     assert asks == [("payer.py", "_approved")]
     # query.py is of frames that are public, and what source.py opens payer.py runs; the ledger's
-    # streams.py and streaming.py open no data: streams have a record of theirs opened
+    # streams.py opens no data: streams have a record of theirs opened
     frames = {"query.py", "source.py", "stream.py", "session.py"}
-    assert reads == frames | {"streams.py", "streaming.py"}
+    assert reads == frames | {"streams.py"}
 
 
 def test_nearest_of_none_is_none() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import BudgetExceeded, DPFrameError, NoGroups
-from dpframe.lower import choosing, execution
+from dpframe.lower import execution
 from dpframe.release.draws import KeyChoice
 
 APPROX: dict[str, Any] = {"epsilon": 1, "delta": "1e-6"}
@@ -295,7 +295,7 @@ def test_a_failure_in_a_later_round_is_charged_once(
 
 def test_keys_come_sorted_whatever_round_found_them() -> None:
     keys = pl.DataFrame({"a": ["b", None, "a", "b"], "n": [2, 1, 3, 1]})
-    assert keys[choosing.order_of(keys)].rows() == [(None, 1), ("a", 3), ("b", 1), ("b", 2)]
+    assert keys[execution.order_of(keys)].rows() == [(None, 1), ("a", 3), ("b", 1), ("b", 2)]
 
 
 def test_an_audit_of_one_round_moves_weights_as_far_as_they_may() -> None:

@@ -16,7 +16,7 @@ import pytest
 from polars.io.plugins import register_io_source
 
 import dpframe as dp
-from dpframe import pipeline
+from dpframe import pipeline, runner
 
 NUMBER, TEXT, REAL = 918273645, "Zanzibar-Quux", 7733.991177
 MARKS = (str(NUMBER), TEXT, str(REAL), f"{NUMBER:_}", f"{NUMBER:,}", "9.18273645e8")
@@ -143,7 +143,7 @@ def test_a_stage_that_fails_on_exact_tables(
         raise kind(f"{arguments} {TEXT} {NUMBER}") from ValueError(f"{REAL}")
 
     session, query = asked(ROWS, tmp_path / "budget.db")
-    monkeypatch.setattr(pipeline, stage, broken)
+    monkeypatch.setattr(runner, stage, broken)
     with pytest.raises(dp.EngineError) as failed:
         query.collect(epsilon="0.5")
     assert session.history["status"].to_list() == ["failed"]
@@ -158,7 +158,7 @@ def test_an_interruption_leaves_its_text_behind(
         raise kind(f"{TEXT} {NUMBER}")
 
     session, query = asked(ROWS, tmp_path / "budget.db")
-    monkeypatch.setattr(pipeline, "assemble", broken)
+    monkeypatch.setattr(runner, "assemble", broken)
     with pytest.raises(kind) as failed:
         query.collect(epsilon="0.5")
     watch.require_silence(failed.value, session)
@@ -198,7 +198,7 @@ def test_a_failure_is_what_is_said_where_the_ledger_fails_too(
         raise dp.LedgerError("the disk is full")
 
     session, query = asked(ROWS, tmp_path / "budget.db")
-    monkeypatch.setattr(pipeline, "draw", broken)
+    monkeypatch.setattr(runner, "draw", broken)
     monkeypatch.setattr(session._payer.ledger, "settle", refuse)
     with pytest.raises(said) as failed:
         query.collect(epsilon="0.5")

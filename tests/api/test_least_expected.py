@@ -12,11 +12,12 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.reconstruction import SetReconstruction
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.planning import planning
-from dpframe.planning.planning import least_expected
+from dpframe.planning.planning import RULES, Answer, Draft, ExpectedError, Planning, Rule
 from dpframe.planning.prepared import Prepared
 
 Way = tuple[Prepared, ...]
@@ -26,24 +27,43 @@ def planned(monkeypatch: pytest.MonkeyPatch, bound: float = 10_000) -> tuple[Seq
     """The ways to measure a plan, and the one that is taken. Its numbers up to many edges are
     served much better where shares are of rho than of epsilon, its few sums slightly worse.
     """
-    compared: list[tuple[Sequence[Way], Way]] = []
+    ways, taken = list[Way](), list[Way]()
+    plan, answer = Planning._planned, Planning.answer
 
-    def least(ways: Sequence[Way], before: object) -> Way:
-        assert before is None
-        compared.append((ways, least_expected(ways, None)))
-        return compared[-1][1]
+    def record_way(self: Planning, queries: Sequence[Query]) -> Way:
+        ways.append(plan(self, queries))
+        return ways[-1]
 
-    monkeypatch.setattr(planning, "least_expected", least)
-    session = dp.Session(epsilon=100, delta="0.1")
-    rows = pl.DataFrame({"a": [1], "b": [1], "x": [1.0], "y": [2.0]})
-    frame = session.protect(rows, dp.Rows())
-    numbers = frame.agg(dp.cdf("y", bins=10_000, bounds=(0, 100)).alias("numbers"))
-    groups = frame.group_by(dp.rollup("a", "b"), keys={"a": range(3), "b": range(2)})
-    sums = groups.agg(dp.sum("x", (0, bound)).alias("sums"))
-    spend: dict[str, Any] = {"epsilon": 3, "delta": "1e-4"}
-    session.plan([numbers, sums], **spend)
-    ((ways, taken),) = compared
-    return ways[:2], taken  # a third one, by the square root factorisation, errs more here
+    def record(self: Planning, draft: Draft, rules: Sequence[Rule] = RULES) -> Answer:
+        found = answer(self, draft, rules)
+        if rules == RULES[-1:]:
+            taken.append(found.prepared)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Planning, "_planned", record_way)
+        patch.setattr(Planning, "answer", record)
+        session = dp.Session(epsilon=100, delta="0.1")
+        rows = pl.DataFrame({"a": [1], "b": [1], "x": [1.0], "y": [2.0]})
+        frame = session.protect(rows, dp.Rows())
+        numbers = frame.agg(dp.cdf("y", bins=10_000, bounds=(0, 100)).alias("numbers"))
+        groups = frame.group_by(dp.rollup("a", "b"), keys={"a": range(3), "b": range(2)})
+        sums = groups.agg(dp.sum("x", (0, bound)).alias("sums"))
+        spend: dict[str, Any] = {"epsilon": 3, "delta": "1e-4"}
+        session.plan([numbers, sums], **spend)
+    assert len(taken) == 1
+    return ways[:2], taken[0]  # a third one, by the square root factorisation, errs more here
+
+
+def least(ways: Sequence[Way], monkeypatch: pytest.MonkeyPatch) -> Way:
+    """Which of these ways is taken."""
+    made = iter(ways)
+    with monkeypatch.context() as patch:
+        patch.setattr(planning, "ways_to_measure", lambda query, spend: [query] * len(ways))
+        patch.setattr(Planning, "_planned", lambda self, queries: next(made))
+        search = Planning(dp.PureDP(1), None, "least error", None)
+        asked = Draft.first([one.query for one in ways[0]])
+        return search.answer(asked, RULES[-1:]).prepared
 
 
 def is_taken(way: Way, taken: Way) -> bool:
@@ -86,27 +106,20 @@ def test_outputs_of_different_scales_are_compared_by_their_own_errors(
     )
 
 
-@pytest.mark.parametrize(
-    ("weight", "number", "by_rho"), [(1, 1, 1), (9, 1, 1), (11, 0, 1), (20, 0, 1), (22, 0, 0)]
-)
-def test_a_weight_counts(
-    weight: int, number: int, by_rho: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`by_rho` is the way that is taken where errors by rho are what others are relative to."""
+@pytest.mark.parametrize(("weight", "number"), [(1, 1), (9, 1), (11, 0), (20, 0)])
+def test_a_weight_counts(weight: int, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ways, _ = planned(monkeypatch)
     expected = {
-        id(ways[0]): [planning.ExpectedError(1e-9, 1), planning.ExpectedError(1e9, weight)],
-        id(ways[1]): [planning.ExpectedError(5e-10, 1), planning.ExpectedError(1.05e9, weight)],
+        id(ways[0][0]): [ExpectedError(1e-9, 1), ExpectedError(1e9, weight)],
+        id(ways[1][0]): [ExpectedError(5e-10, 1), ExpectedError(1.05e9, weight)],
     }
-    monkeypatch.setattr(planning, "errors_of", lambda way: expected[id(way)])
-    assert is_taken(ways[number], least_expected(ways, None))
-    before = expected[id(ways[1])]
-    assert is_taken(ways[by_rho], least_expected(ways, before))
+    monkeypatch.setattr(planning, "errors_of", lambda way: expected[id(next(iter(way)))])
+    assert is_taken(ways[number], least(ways, monkeypatch))
 
 
 def test_of_equal_ways_the_first_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     ways, _ = planned(monkeypatch)
     second = tuple(replace(one, draws=(*one.draws,)) for one in ways[0])
     assert not is_taken(second, ways[0])
-    assert is_taken(ways[0], least_expected([ways[0], second], None))
-    assert is_taken(ways[1], least_expected([ways[1]], None))
+    assert is_taken(ways[0], least([ways[0], second], monkeypatch))
+    assert is_taken(ways[1], least([ways[1]], monkeypatch))

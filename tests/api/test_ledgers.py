@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe import pipeline
+from dpframe import runner
 from dpframe.ledger import chain
 from tests.api.test_session import FRAME, Source
 
@@ -190,13 +190,13 @@ def test_nothing_comes_out_when_the_release_cannot_be_recorded(
 ) -> None:
     session = dp.Session(epsilon=1, ledger=path)
     query = count(session)
-    real = pipeline.assemble
+    real = runner.assemble
 
     def then_full(*arguments: Any) -> Any:
         session._payer.ledger._store._connected().execute("PRAGMA query_only = ON")  # type: ignore[attr-defined]
         return real(*arguments)
 
-    monkeypatch.setattr(pipeline, "assemble", then_full)
+    monkeypatch.setattr(runner, "assemble", then_full)
     with pytest.raises(dp.LedgerError, match="cannot be written"):
         query.collect(epsilon="0.1")
     assert session.history["status"].to_list() == ["charged"]
@@ -212,7 +212,7 @@ def test_a_failure_is_recorded_and_keeps_its_charge(
 
     session = dp.Session(epsilon=1, ledger=place)
     query = count(session)
-    monkeypatch.setattr(pipeline, "draw", broken)
+    monkeypatch.setattr(runner, "draw", broken)
     with pytest.raises((dp.EngineError, KeyboardInterrupt)):
         query.collect(epsilon="0.5")
     again = dp.Session(epsilon=1, ledger=place)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from polars.io.plugins import register_io_source
 
 import dpframe as dp
-from dpframe import lower, pipeline
+from dpframe import lower, runner
 from dpframe.api.frame import rows_of
 from dpframe.api.payer import payer_of
 
@@ -266,7 +266,7 @@ def test_a_failure_after_the_run_keeps_its_charge(
 
     session = dp.Session(epsilon=1)
     query = session.protect(FRAME, dp.Rows()).dp_count()
-    monkeypatch.setattr(pipeline, "draw", broken)
+    monkeypatch.setattr(runner, "draw", broken)
     expected = dp.EngineError if issubclass(kind, Exception) else kind
     with pytest.raises(expected) as caught:
         query.collect(epsilon=0.5)

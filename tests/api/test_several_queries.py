@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe import pipeline
+from dpframe import runner
 from dpframe.infer import Queries, merge
 from dpframe.plan.several import blocks_of, own_plan
 from tests.golden.queries import UnreadableError, unreadable
@@ -409,7 +409,7 @@ def test_a_crash_between_charge_and_answer_keeps_the_charge(
     def broken(*_: object) -> None:
         raise RuntimeError("42 people")
 
-    monkeypatch.setattr(pipeline, "draw", broken)
+    monkeypatch.setattr(runner, "draw", broken)
     with pytest.raises(dp.EngineError, match="after it was charged"):
         session.collect([people.dp_count(), people.dp_sum("age", (0, 9))], epsilon="0.5")
     again = dp.Session(epsilon=1, ledger=path)

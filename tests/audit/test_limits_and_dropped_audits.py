@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dpframe as dp
-from dpframe import pipeline
+from dpframe import pipeline, runner
 from dpframe.api.limits import search_of, with_dropped
 from dpframe.api.source import open_together
 from dpframe.audit.evidence import best_event, likelihood_scores, proved_epsilon
@@ -66,7 +66,7 @@ def outcomes(kind: str, data: pl.DataFrame, runs: int) -> Floats:
     executions = open_together([query._source] * len(tokens), tokens, "auto")
     made = []
     for _ in range(runs):
-        frames = pipeline.run_several(prepared, executions, session._payer.ledger).frames
+        frames = runner.run(prepared, executions, session._payer.ledger).frames
         numbers = (frame.select(pl.col(pl.Int64, pl.Float64)) for frame in frames)
         made.append([float(v or 0) for frame in numbers for row in frame.rows() for v in row])
     return np.array(made)

@@ -24,7 +24,8 @@ from dpframe.choose import together
 from dpframe.core.budget import Budget
 from dpframe.infer import Place, Queries
 from dpframe.mechanisms import Box
-from dpframe.planning import Exact, ExactTables, Planning
+from dpframe.planning import planning
+from dpframe.simulate.runs import Exact, ExactTables
 from tests.audit.test_joint_audits import ROW, table
 from tests.audit.test_sampled_joint_audits import cube, few_edges, joint, many_edges
 
@@ -151,9 +152,9 @@ def _twice_the_box(patch: Patch) -> None:
 
 def _first_block_alone(patch: Patch) -> None:
     """Several queries that are charged for the first of them."""
-    true = pipeline.described_together
+    true = planning.described_together
     patch.setattr(
-        pipeline,
+        planning,
         "described_together",
         lambda plans, places: replace(
             true(plans, places), cost=reduce(add, (d.cost for d in plans[0].draws))
@@ -164,11 +165,11 @@ def _first_block_alone(patch: Patch) -> None:
 def _each_query_for_itself(patch: Patch) -> None:
     """A draw that several queries share is charged to each."""
     patch.setattr(
-        pipeline,
+        planning,
         "merge",
         lambda asked: (asked.queries, tuple(map(_place, range(2), asked.queries))),
     )
-    patch.setattr(Planning, "related", lambda self, blocks, places: (self.measured(blocks), places))
+    patch.setattr(planning, "related_blocks", lambda queries: [])
 
 
 def _place(number: int, query: Any) -> Place:

@@ -188,7 +188,8 @@ def all_apart() -> Iterator[None]:
     with (
         each_alone(),
         mock.patch.object(reconstruction, "answer_together", lambda query, spend: query),
-        mock.patch.object(planning, "_with_counts", return_value=[]),
+        mock.patch.object(planning, "with_totals", lambda query: query),
+        mock.patch.object(planning, "with_whole_levels", lambda query: query),
         mock.patch.object(planning, "related_blocks", return_value=[]),
     ):
         yield

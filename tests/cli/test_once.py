@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.ledger.stored import StoredKeeping
+from dpframe.ledger.ledger import Keeping
 from tests.cli.commands import COMMAND, Done, Run, dpframe, environment, python_job, toml_job
 from tests.ledger.ledgers import Place, opened, store_at
 
@@ -30,8 +30,8 @@ def killed(*_, **__):
 
 point = os.environ.get("KILLED_WHEN")
 if point == "charged":
-    from dpframe import pipeline
-    pipeline._counted = killed
+    from dpframe import runner
+    runner._counted = killed
 elif point == "computed":
     from dpframe.ledger.contents import FolderContents
     FolderContents.write = killed
@@ -44,10 +44,10 @@ elif point == "half kept":
     from dpframe.ledger import contents
     from dpframe.ledger.postgres import PostgresTables
     contents.os = type("Os", (), {**vars(os), "replace": killed})
-    PostgresTables.put_release = killed
+    PostgresTables.put = killed
 elif point == "kept":
-    from dpframe.ledger.stored import StoredLedger
-    StoredLedger.settle = killed
+    from dpframe.ledger.ledger import Ledger
+    Ledger.settle = killed
 elif point == "recorded":
     from dpframe.cli import run
     run.write = killed
@@ -59,12 +59,12 @@ elif point == "written":
         killed()
     run.write = write
 elif point == "slow":
-    from dpframe import pipeline
-    counted = pipeline._counted
+    from dpframe import runner
+    counted = runner._counted
     def slow(*given):
         time.sleep(float(os.environ["SLOW"]))
         return counted(*given)
-    pipeline._counted = slow
+    runner._counted = slow
 
 session = dp.Session(epsilon=1, ledger=os.environ["WHERE"], create=True)
 people = session.protect("people.parquet", unit=dp.Rows(), name="people")
@@ -268,7 +268,7 @@ def test_who_lives_is_told_from_who_died(job: Path, place: Place, run: Run) -> N
     ledger = opened(place)
     process = started(job, "--run-id", "monday", KILLED_WHEN="slow", SLOW="600")
     try:
-        until(lambda: StoredKeeping(store_at(place), "default").every())
+        until(lambda: Keeping(store_at(place), "default").every())
         for arguments in (("--run-id", "monday"), ("--run-id", "monday", "--again"), ("--once",)):
             refused = run("run", "job.py", *arguments, "--json")
             assert refused.code == 7
@@ -289,10 +289,10 @@ def test_who_lives_is_told_from_who_died(job: Path, place: Place, run: Run) -> N
 def test_a_failure_is_said_and_not_paid_again(
     job: Path, place: Place, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpframe import pipeline
+    from dpframe import runner
 
     with monkeypatch.context() as patched:
-        patched.setattr(pipeline, "_counted", lambda *_: 1 / 0)
+        patched.setattr(runner, "_counted", lambda *_: 1 / 0)
         assert run("run", "job.py", "--run-id", "monday").code == 6
     refused = run("run", "job.py", "--run-id", "monday")
     assert refused.code == 6

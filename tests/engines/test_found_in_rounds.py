@@ -14,8 +14,8 @@ from dpframe import pipeline
 from dpframe.api.query import parts
 from dpframe.lower.engines.polars_engine import PolarsEngine, Room
 from dpframe.lower.execution import Execution, TablesWanted
-from dpframe.planning import Exact
-from dpframe.release import chooser_of
+from dpframe.release.draws import chooser_of
+from dpframe.simulate.runs import Exact
 from tests.api.test_dp_groups import BY, SURE, table
 from tests.engines.spark import session
 from tests.laws.neighbours import tables_of

@@ -17,15 +17,17 @@ from typing import Any
 
 import polars as pl
 
-from dpframe import pipeline
+from dpframe import runner
+from dpframe.aggregates.draw import Draw
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.margins import CellSums, Margin
+from dpframe.aggregates.margins import Margin, RootSums
 from dpframe.aggregates.measurement import Additive, CellCounts, JointSums
 from dpframe.frames.groups import Groups, digest_of_keys
 from dpframe.frames.joins import JoinPublic
 from dpframe.frames.per_individual import PerIndividual
 from dpframe.frames.relation import Relation, frames_of
 from dpframe.kernel import plan as p
+from dpframe.kernel.plan import tables_of
 from dpframe.lower import execution as lowering
 from dpframe.lower.execution import CountedPart as Found
 from dpframe.lower.execution import Execution
@@ -36,8 +38,7 @@ from dpframe.planning import physical as physical_plans
 from dpframe.planning.physical import Translation
 from dpframe.planning.prepared import Prepared, PreparedTogether
 from dpframe.planning.prepared import tables_of as tables_of_measurements
-from dpframe.release.draws import Draw
-from dpframe.release.numbers import exact_numbers, tables_of
+from dpframe.release.numbers import exact_numbers
 from tests.kernel.plain import Counts, Given, NotSaid, Run, chosen_by_hash, lines
 
 MOST = 20_000
@@ -87,7 +88,7 @@ Change = Callable[[p.Plan], p.Plan]
 def watch(change: Change = lambda plan: plan) -> Iterator[Watch]:
     """Compare each query that runs while this is entered, with its plan after a change."""
     watching = Watch(change)
-    before = pipeline._released, pipeline._counted, lowering.fresh_salt, lowering.chosen_keys
+    before = runner._released, runner._counted, lowering.fresh_salt, lowering.chosen_keys
     released, counted, fresh, choose = before
 
     def remember(prepared: PreparedTogether, *rest: Any, **options: Any) -> Any:
@@ -113,12 +114,12 @@ def watch(change: Change = lambda plan: plan) -> Iterator[Watch]:
         watching.rounds.append(Round(numbers, found[0]))
         return found
 
-    pipeline._released, pipeline._counted = remember, count
+    runner._released, runner._counted = remember, count
     lowering.fresh_salt, lowering.chosen_keys = salt, choose_and_record
     try:
         yield watching
     finally:
-        pipeline._released, pipeline._counted, lowering.fresh_salt, lowering.chosen_keys = before
+        runner._released, runner._counted, lowering.fresh_salt, lowering.chosen_keys = before
 
 
 def compare_on(
@@ -139,7 +140,7 @@ def compare_on(
         for some, translation in several:
             relations = {one.token: one.name for one in _relations(some)}
             data = {token: frames[name].lazy() for token, name in relations.items()}
-            pipeline._counted(some, translation, [Execution.of_public(data)] * len(some))
+            runner._counted(some, translation, [Execution.of_public(data)] * len(some))
     return watching.seen
 
 
@@ -232,7 +233,7 @@ class Watch:
                     mine = {at: number for at, number in mine.items() if at[0] in listed}
                 keys = _keys_of(translation, real, counted)
                 _check(self.seen, plan, place, mine, _real(counted.tables[real], keys))
-            if isinstance(one.measurement, Additive | Margin | CellSums | JointSums):
+            if isinstance(one.measurement, Additive | JointSums | Margin | RootSums):
                 drawn_of = [counted.tables[real] for real in tables_of(in_run)]
                 exact = exact_numbers(right, in_run, drawn_of)
                 self.seen.vectors += 1

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 import dpframe as dp
-from dpframe import pipeline
+from dpframe import runner
 from dpframe.kernel import Plan
 from dpframe.kernel.plan import read, write
 from dpframe.planning import soundness
@@ -154,18 +154,18 @@ class Checked(Exception):
 
 def checked(ask: Callable[[], object]) -> Checked:
     """A query as it is after the last look before its charge; it goes no further."""
-    require_sound = pipeline.require_sound
+    require_sound = runner.require_sound
 
     def stop(prepared: PreparedTogether) -> Translation:
         raise Checked(prepared, require_sound(prepared))
 
-    pipeline.require_sound = stop
+    runner.require_sound = stop
     try:
         ask()
     except Checked as found:
         return found
     finally:
-        pipeline.require_sound = require_sound
+        runner.require_sound = require_sound
     raise AssertionError("no query came to its charge")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
-from math import exp, log
+from math import exp, isqrt, log
 
 import pytest
 
@@ -18,6 +18,7 @@ from dpframe.kernel import plan as p
 from dpframe.kernel.frame import Reach
 from dpframe.kernel.laws import pure_rho, tail_of
 from dpframe.kernel.moves import Addition, _change_norms, column_of, moves_of
+from dpframe.kernel.verify import _alone
 from tests.kernel.test_oracle import (
     EDGES,
     FOUND,
@@ -90,6 +91,16 @@ def test_squares_of_a_reach(cells: int) -> None:
         assert reach.squares(cells) == largest, (reach, cells)
     assert Reach(0, 1, 1, 1).squares(1) == 0
     assert Reach(9, 3, 3, 3, norm=4).squares(1) == 16
+
+
+@pytest.mark.parametrize("norm", [4096, 12_288, 1_000])
+@pytest.mark.parametrize("groups", [1, 2, 9])
+def test_who_is_alone_in_several_groups_adds_less_to_each(groups: int, norm: int) -> None:
+    """A row has 4096 parts. In each of t groups it adds the norm over the root of t, or all."""
+    noise, least = p.Gaussian(F(1_000_000)), 9_000
+    adds = {t: min(4096, isqrt(norm**2 // t)) for t in range(1, groups + 1)}
+    exact = max(t * tail_of(noise, least - one) for t, one in adds.items())
+    assert _alone(Reach(groups, groups, 1, 1, norm=norm), noise, least) == exact
 
 
 @pytest.mark.parametrize("column", [(5,), (5, 3), (4, 2, 1), (3, 3, 1, 0), (7, 4, 2, 2, 1)])

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpframe.aggregates.aggregate import Query
-from dpframe.aggregates.margins import CellSums, Margin
+from dpframe.aggregates.draw import Places
+from dpframe.aggregates.margins import Margin, RootSums
 from dpframe.aggregates.measurement import (
     Additive,
     CellCounts,
@@ -37,15 +38,14 @@ from dpframe.infer import ways_of
 from dpframe.infer.joint import PlannedDraw, Way
 from dpframe.infer.measurements import PlannedMeasurement
 from dpframe.kernel import plan as kernel
+from dpframe.kernel.plan import tables_of as release_tables
 from dpframe.lower import Execution, Handles, PlanTables, Sources, lower_query, tables_of_plan
 from dpframe.lower.tables import count_cells
 from dpframe.mechanisms import Box
-from dpframe.planning import Exact, ExactTables
 from dpframe.planning.physical import Lists, _of_columns_read
-from dpframe.release import Places
 from dpframe.release.numbers import PointRuns
-from dpframe.release.numbers import tables_of as release_tables
 from dpframe.rows.failures import OPTIMIZATIONS
+from dpframe.simulate.runs import Exact, ExactTables
 from tests.laws.frames import frames
 from tests.laws.layouts import stored
 
@@ -227,7 +227,7 @@ def same(one: Counted, other: Counted) -> bool:
     )
 
 
-def vector(part: Additive | CellSums | Margin | Responses, counted: Counted) -> list[int]:
+def vector(part: Additive | Margin | Responses | RootSums, counted: Counted) -> list[int]:
     """All entries of an additive part, as plain integers."""
     found: list[int] = counted.of(part).numbers(part).ravel().tolist()
     return found
@@ -288,7 +288,7 @@ def score_changes(before: Ballot, after: Ballot, points: int) -> list[tuple[int,
 def moved(part: Measurement, before: Counted, after: Counted, scope: QueryScope) -> Moved:
     """How far the part's vector (of scores, for selections) is between two frames."""
     ranges: list[int] = []
-    if isinstance(part, Additive | CellSums | Margin | Responses):
+    if isinstance(part, Additive | Margin | Responses | RootSums):
         pairs = zip(vector(part, before), vector(part, after), strict=True)
         changes = [(b - a, 1) for a, b in pairs]
     elif isinstance(part, JointSums):

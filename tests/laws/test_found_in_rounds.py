@@ -27,8 +27,8 @@ from dpframe.frames.per_individual import WithoutFound, rounds_of, without
 from dpframe.frames.relation import Relation
 from dpframe.kernel.frame import PARTS
 from dpframe.mechanisms import WeighedRounds
-from dpframe.planning import Exact
-from dpframe.release import chooser_of
+from dpframe.release.draws import chooser_of
+from dpframe.simulate.runs import Exact
 from tests.laws.individuals import POOLS, frame_of, neighbours
 from tests.laws.neighbours import Pair, measurements_of, query_of
 from tests.laws.test_found_by_weights import BY, check, frame, sums_of

@@ -11,7 +11,6 @@ import threading
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -19,7 +18,7 @@ import pytest
 import dpframe as dp
 from dpframe.ledger import store
 from dpframe.ledger.place import store_at
-from dpframe.ledger.postgres import CREATED, Address, PostgresContents
+from dpframe.ledger.postgres import CREATED, Address
 from tests.ledger.ledgers import TENTH, UNIT, filled, in_child, opened, sql, verify
 from tests.postgres import Server, forget_connections
 
@@ -454,41 +453,3 @@ def test_a_check_does_not_read_old_records(url: str, monkeypatch: pytest.MonkeyP
     assert len(reading) == 1
     assert "WHERE seq > %s" in reading[0]
     assert os.getpid() == ledger._store._process
-
-
-class Rights:
-    """Tables of kept results, and whether a role may use them."""
-
-    def __init__(self, *, there: bool, permitted: bool) -> None:
-        self.there, self.permitted, self.made = there, permitted, False
-
-    def have_releases(self) -> bool:
-        return self.there
-
-    def may(self, table: str, *rights: str) -> bool:
-        assert (table, rights) == ("releases", ("SELECT", "INSERT"))
-        return self.permitted
-
-    def make_releases(self) -> None:
-        self.made = True
-
-
-@pytest.mark.parametrize("there", [False, True])
-@pytest.mark.parametrize("permitted", [False, True])
-def test_who_may_not_keep_results_is_refused_before_the_charge(
-    there: bool, permitted: bool
-) -> None:
-    """Where the table is not there yet, the server refuses who may not make it."""
-    tables = Rights(there=there, permitted=permitted)
-
-    def work(what: Any, *, writing: bool = False) -> Any:
-        return what(tables)
-
-    contents = PostgresContents("postgresql://db/b", work, connect=lambda: None)  # type: ignore[arg-type, return-value]
-    if there and not permitted:
-        with pytest.raises(dp.LedgerError, match="may not keep results") as refusal:
-            contents.prepare()
-        assert "nothing was charged" in str(refusal.value)
-    else:
-        contents.prepare()
-    assert tables.made == (not there)

@@ -19,7 +19,7 @@ import psycopg
 import pytest
 
 import dpframe as dp
-from dpframe import pipeline
+from dpframe import runner
 from dpframe.ledger import postgres
 from dpframe.ledger.record import Draft
 from tests.api.test_session import Source
@@ -344,13 +344,13 @@ def test_nothing_comes_out_when_the_server_stops_during_a_release(
 ) -> None:
     session = dp.Session(epsilon=1, ledger=url)
     query = session.protect(Source().frame, dp.Rows()).dp_count()
-    real = pipeline.assemble
+    real = runner.assemble
 
     def then_stopped(*arguments: Any) -> Any:
         server.stop(signal.SIGQUIT)
         return real(*arguments)
 
-    monkeypatch.setattr(pipeline, "assemble", then_stopped)
+    monkeypatch.setattr(runner, "assemble", then_stopped)
     try:
         with pytest.raises(dp.LedgerError, match=r"no server listens there|lost"):
             query.collect(epsilon="0.1")

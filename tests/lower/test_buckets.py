@@ -26,7 +26,7 @@ from dpframe.api import source
 from dpframe.api.source import Source, protected_source
 from dpframe.errors import EngineError, InvalidBounds, UnsupportedOperation
 from dpframe.frames.relation import frames_of
-from dpframe.lower import Execution, buckets, places
+from dpframe.lower import Execution, buckets, tables
 from dpframe.lower.engines import polars_engine
 from dpframe.lower.engines.polars_engine import (
     POLARS,
@@ -211,7 +211,7 @@ def test_sizes_of_people_and_buckets_make_no_difference(
     )
     asked = QUERIES[name](dp.Session(epsilon=1).protect(frame, "who"))
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(places, "_MANY", 1 if name.startswith("many") else 1 << 17)
+        patch.setattr(tables, "_MANY", 1 if name.startswith("many") else 1 << 17)
         frame.write_parquet(f"{folder}/rows.parquet")
         source = {
             "rows": frame.lazy(),

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.lower import Execution, places, tables
+from dpframe.lower import Execution, tables
 from dpframe.lower.engines.polars_engine import PolarsEngine
-from dpframe.lower.places import CountedRows
+from dpframe.lower.tables import CountedRows
 from tests.laws.layouts import stored
 from tests.laws.neighbours import exact_tables, query_of, tables_of
 
@@ -77,9 +77,9 @@ def test_the_same_tables_by_groups(dense: int, name: str, data: st.DataObject) -
     rows = data.draw(st.lists(row, max_size=30))
     frame = pl.DataFrame(rows, schema={"g": dtype, "x": pl.Float64}, orient="row")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(places, "_MANY", 1)
-        patch.setattr(places, "_DENSE", dense)
-        patch.setattr(places, "_ROWS", 5)
+        patch.setattr(tables, "_MANY", 1)
+        patch.setattr(tables, "_DENSE", dense)
+        patch.setattr(tables, "_ROWS", 5)
         asked: list[Ask] = [
             lambda f: f.group_by("g", keys=keys).agg(
                 dp.histogram("x", bins=[-3, 0, 1, 7], other=True)
@@ -221,7 +221,7 @@ def test_buckets_add_up() -> None:
     one = pl.DataFrame({"place": [0, 7, 9], "v0": [1, 2, 3]})
     other = pl.DataFrame({"place": [3, 7], "v0": [1, 5]})
     both = pl.concat([one, other]).group_by("place").agg(pl.col("v0").sum()).sort("place")
-    rising, falling = (places.counts_of_places(f, 4, 3) for f in (both, both.reverse()))
+    rising, falling = (tables.counts_of_places(f, 4, 3) for f in (both, both.reverse()))
     assert listed([rising]) == listed([falling])
     assert listed([rising]) == [([0, 0, 1, 2], [0, 3, 3, 1], [1, 1, 7, 3], 3)]
 
@@ -230,8 +230,8 @@ def test_buckets_add_up() -> None:
 def test_places_that_come_in_pieces(pieces: list[list[int]]) -> None:
     rows = [pl.DataFrame({"place": piece}, schema={"place": pl.Int64}) for piece in pieces]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(places, "_ROWS", 7)
-        found = places.PlacedRows(2**34).counted(rows)
+        patch.setattr(tables, "_ROWS", 7)
+        found = tables.PlacedRows(2**34).counted(rows)
     together = sorted(itertools.chain(*pieces))
     assert found.rows() == [(p, together.count(p)) for p in dict.fromkeys(together)]
 

@@ -12,7 +12,7 @@ from dpframe.aggregates.values import numeric_value
 from dpframe.core.dtypes import FLOAT64, INT64, DType, domain_of_dtype
 from dpframe.core.interval import grid_for, grid_of_squares
 from dpframe.core.tree import Column
-from dpframe.lower.row_columns import row_columns
+from dpframe.lower.tables import row_columns
 
 
 def of(name: str, dtype: DType = FLOAT64) -> tuple[ValueCount, GridSum, SquareSum]:

@@ -34,7 +34,7 @@ EXPLAINED = Path(__file__).parent / "survivors.toml"
 PACKAGES = (
     *("parse", "rows", "frames", "aggregates", "mechanisms", "samplers", "choose", "accounting"),
     *("charge.py", "ledger", "release", "infer", "lower", "core", "workloads", "kernel"),
-    "pipeline.py",
+    *("pipeline.py", "runner.py", "streaming.py"),
 )
 _LEFT = ("site", "dist", "__pycache__")
 

@@ -8,8 +8,10 @@ people are left alone: names, docstrings, messages and the methods that make wor
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 
 _COMPARISONS: dict[type[ast.cmpop], tuple[str, ...]] = {
@@ -88,8 +90,9 @@ class Mutant:
 
 def mutants_of(path: Path, root: Path) -> list[Mutant]:
     """All mistakes in a file, in order; each gives a file that is still Python."""
-    text = path.read_text(encoding="utf-8")
-    return [m for m in numbered(path, root) if is_python(m.applied(text))]
+    data = path.read_text(encoding="utf-8").encode()
+    statements = _statements(data)
+    return [m for m in numbered(path, root) if _is_python(m, data, statements)]
 
 
 def numbered(path: Path, root: Path) -> Iterator[Mutant]:
@@ -102,10 +105,28 @@ def numbered(path: Path, root: Path) -> Iterator[Mutant]:
         yield replace(mutant, number=number)
 
 
-def is_python(text: str) -> bool:
-    """Whether it can be read as a module."""
+def _statements(data: bytes) -> list[tuple[int, int]]:
+    """Where the statements of a module begin and end: an edit is inside of one."""
+    lines = data.splitlines(keepends=True)
+    starts = [0, *accumulate(map(len, lines))]
+    return [
+        (
+            starts[
+                min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))]) - 1
+            ],
+            starts[node.end_lineno or node.lineno],
+        )
+        for node in ast.parse(data).body
+    ]
+
+
+def _is_python(mutant: Mutant, data: bytes, statements: Sequence[tuple[int, int]]) -> bool:
+    """Whether the statement with the mistake can still be read."""
+    place = bisect_right(statements, (mutant.start, len(data) + 1)) - 1
+    start, end = statements[place]
+    assert start <= mutant.start <= mutant.end <= end
     try:
-        ast.parse(text)
+        ast.parse(data[start : mutant.start] + mutant.after.encode() + data[mutant.end : end])
     except SyntaxError:
         return False
     return True

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.__main__ import EXPLAINED, PACKAGES, ROOT
-from tests.mutants.mutations import is_python, mutants_of, numbered
+from tests.mutants.mutations import mutants_of, numbered
 from tests.mutants.reached import Reached
 
 SOURCE = '''"""Not 1 < 2."""
@@ -109,7 +109,8 @@ def test_every_explained_survivor_is_a_mistake_that_can_be_made(file: str) -> No
     names = [name for name, _ in _explained()[file]]
     assert [name for name in names if name not in there] == []
     text = (ROOT / file).read_text(encoding="utf-8")
-    assert all(is_python(there[name].applied(text)) for name in names)
+    for name in names:
+        ast.parse(there[name].applied(text))
 
 
 def test_survivors_are_explained_once_each_and_with_a_reason() -> None:

@@ -16,7 +16,7 @@ import dpframe as dp
 from dpframe.core.sensitivity import ContributionBounds, ScoreRange
 from dpframe.plan import PlanIdentifying, document
 from dpframe.plan.codec import Malformed, encode
-from dpframe.plan.earlier import completed, completed_session
+from dpframe.plan.earlier import complete, complete_session
 from tests.plan.documents import of_version_1, patients, plan_of
 from tests.plan.edits import with_digest, with_fingerprint, with_value
 from tests.score_ranges import of_one
@@ -28,7 +28,7 @@ def choice(scores: ScoreRange, spread: ContributionBounds) -> dict[str, Any]:
 
 
 def largest(scores: ScoreRange, spread: ContributionBounds) -> Fraction:
-    return Fraction(completed(choice(scores, spread))["releases"][0]["scores"]["linf"])
+    return Fraction(complete(choice(scores, spread))["releases"][0]["scores"]["linf"])
 
 
 SPREADS = [
@@ -82,19 +82,19 @@ def test_nothing_follows_from_what_is_no_number(place: str, value: Any) -> None:
     found = choice(of_one(Fraction(1)), ContributionBounds(1, 1, 1))
     found["releases"][0][place] = value
     with pytest.raises(Malformed):
-        completed(found)
+        complete(found)
 
 
 @pytest.mark.parametrize(
     "found", [{}, {"releases": 1}, {"releases": [1, {}, {"scores": 2}], "outputs": [None, {}]}]
 )
 def test_what_is_no_plan_is_left_as_it_is(found: dict[str, Any]) -> None:
-    assert completed(found) == found
+    assert complete(found) == found
 
 
 def test_a_budget_that_is_stated_stays() -> None:
-    assert completed_session({"budget": 1, "share": None}) == {"budget": 1, "share": None}
-    assert completed_session({"share": None}) == {"budget": None, "share": None}
+    assert complete_session({"budget": 1, "share": None}) == {"budget": 1, "share": None}
+    assert complete_session({"share": None}) == {"budget": None, "share": None}
 
 
 @pytest.mark.parametrize("name", ["grouped", "spread", "accurate", "temporal"])

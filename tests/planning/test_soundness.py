@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe import pipeline
+from dpframe import runner
 from dpframe.aggregates.measurement import Additive, JointSums
 from dpframe.aggregates.statistics import GridSum
 from dpframe.kernel import Refused, verify
@@ -267,14 +267,14 @@ def test_what_the_planner_gets_wrong_is_refused_before_the_charge(
     ask: Callable[[], dp.PrivateQuery], change: Change, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = ask()
-    run, session = pipeline.run_several, query._payer
+    run, session = runner.run, query._payer
     query.collect(epsilon=1)  # it runs as it is
     spent = session.ledger.spent
 
     def planned_badly(prepared: PreparedTogether, *others: Any) -> Any:
         return run(changed(change, prepared), *others)
 
-    monkeypatch.setattr(pipeline, "run_several", planned_badly)
+    monkeypatch.setattr(runner, "run", planned_badly)
     with pytest.raises(dp.Unsound, match="nothing was charged"):
         query.collect(epsilon=1)
     assert session.ledger.spent == spent
@@ -285,12 +285,12 @@ def test_what_is_believed_of_a_frame_decides_no_table(
     change: Change, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of 40 persons has five rows."""
-    run = pipeline.run_several
+    run = runner.run
 
     def planned_badly(prepared: PreparedTogether, *others: Any) -> Any:
         return run(changed(change, prepared), *others)
 
-    monkeypatch.setattr(pipeline, "run_several", planned_badly)
+    monkeypatch.setattr(runner, "run", planned_badly)
     people = dp.Session(epsilon=10**7).protect(VISITS, unit="person")
     assert people.limit_rows(3).agg(dp.count()).collect(epsilon=10**6).item() == 120
 
@@ -310,13 +310,13 @@ def test_the_kernel_refuses_vectors_that_leave_their_box(
     ask: Callable[[], dp.PrivateQuery], change: Change, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It alone looks at widths and arches."""
-    run, seen = pipeline.run_several, list[PreparedTogether]()
+    run, seen = runner.run, list[PreparedTogether]()
 
     def record(prepared: PreparedTogether, *others: Any) -> Any:
         seen.append(prepared)
         return run(prepared, *others)
 
-    monkeypatch.setattr(pipeline, "run_several", record)
+    monkeypatch.setattr(runner, "run", record)
     ask().collect(epsilon=1)
     verify(physical(seen[0]))
     with pytest.raises(Refused, match=r"out of the box|no count, sum and sum|no number needs"):
@@ -328,7 +328,7 @@ def test_the_plan_under_each_limit_is_looked_at_too(
     change: Change, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = automatic()
-    run = pipeline.run_several
+    run = runner.run
 
     def planned_badly(prepared: PreparedTogether, *others: Any) -> Any:
         limits = prepared.limits
@@ -337,7 +337,7 @@ def test_the_plan_under_each_limit_is_looked_at_too(
         made = replace(limits, options=(changed(change, first), *options))
         return run(replace(prepared, limits=made), *others)
 
-    monkeypatch.setattr(pipeline, "run_several", planned_badly)
+    monkeypatch.setattr(runner, "run", planned_badly)
     with pytest.raises(dp.Unsound):
         query.collect(epsilon=1)
     assert query._payer.ledger.spent.main == 0

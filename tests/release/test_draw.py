@@ -17,9 +17,9 @@ from dpframe.aggregates.measurement import Measurement
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import Exponential, Mechanism, NoNoise, PermuteAndFlip, ReportNoisyMax
-from dpframe.planning import Exact
-from dpframe.release import CandidateScores, draw, draw_node
+from dpframe.release.draws import CandidateScores, draw, draw_node
 from dpframe.release.numbers import PointRuns
+from dpframe.simulate.runs import Exact
 from tests.laws.neighbours import Counted, ballots, exact_tables, measurements_of, query_of
 
 GROUPS = 23

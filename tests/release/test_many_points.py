@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 import dpframe as dp
 from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.quantile import QuantileChoice
-from dpframe.release import draw_node, draws
-from dpframe.release.draws import _proposals, _Rows, choose_point
+from dpframe.release import draws
+from dpframe.release.draws import _proposals, _Rows, choose_point, draw_node
 from tests.laws.amounts import amounts
 from tests.laws.neighbours import Counted, measurements_of, query_of
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.aggregates.draw import part_of
 from dpframe.api.payer import Spend
 from dpframe.api.query import PrivateQuery, parts
 from dpframe.core.sensitivity import ExactSensitivity
@@ -24,7 +25,6 @@ from dpframe.lower import Execution
 from dpframe.lower import execution as lower_execution
 from dpframe.parse.parts import of_first_periods
 from dpframe.planning import Prepared, tables_of
-from dpframe.release import part_of
 from dpframe.workloads import PeriodTree, RunningSums
 from dpframe.workloads.running import coefficients
 

@@ -16,8 +16,8 @@ import pytest
 from numpy.typing import NDArray
 
 import dpframe as dp
+from dpframe.aggregates.draw import law_of
 from dpframe.audit.evidence import best_event, proved_epsilon
-from dpframe.release import law_of
 from dpframe.workloads import SquareRoot
 from tests.streams.nights import START, day
 

@@ -13,13 +13,13 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.aggregates.draw import law_of
 from dpframe.api import payer
 from dpframe.api import session as sessions
 from dpframe.ledger.record import Draft
 from dpframe.ledger.streams import StreamOpening
 from dpframe.mechanisms import noise
 from dpframe.planning import Prepared
-from dpframe.release import law_of
 from tests.ledger.ledgers import sql, verify
 from tests.streams.nights import START, day
 

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.aggregates.draw import part_of
 from dpframe.frames.nights import first_limits
 from dpframe.frames.schedule import Schedule
-from dpframe.release import part_of
 from dpframe.workloads import PeriodTree, SquareRoot, best_tree, squared
 from tests.laws.amounts import amounts
 from tests.streams.nights import (
