@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from dpframe.cli import EXIT_CODES
 from dpframe.cli.main import _parser
 from tests.cli.commands import Run
 
@@ -95,6 +96,35 @@ def test_version(run: Run) -> None:
     done = run("--version")
     assert done.code == 0
     assert done.out.startswith("dpframe ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["burn"],
+        ["run"],
+        ["explain"],
+        ["explain", "a", "b"],
+        ["explain", "a", "--format", "x"],
+        ["explain", "a", "--size", "x"],
+        ["explain", "a", "--size", "9", "--json"],
+        ["diff", "a"],
+        ["approve"],
+        ["inspect"],
+        ["run", "a", "--output"],
+        ["run", "a", "--x"],
+    ],
+)
+def test_what_is_no_command_is_2(run: Run, arguments: list[str]) -> None:
+    done = run(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert "usage: dpframe" in done.err
+
+
+def test_every_exit_code_is_in_help(run: Run) -> None:
+    shown = run("--help").out
+    for code in {0, 1, 2} | {code for _, code in EXIT_CODES}:
+        assert f"  {code}  " in shown
 
 
 @pytest.mark.parametrize(
