@@ -28,8 +28,8 @@ import psycopg
 import dpframe as dp
 from dpframe.ledger.chain import is_due, row_of, state_of
 from dpframe.ledger.head_file import HeadFile, Seen
+from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.record import COLUMNS, Draft, Head
-from dpframe.ledger.stored import StoredLedger
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -77,11 +77,11 @@ def measure(place: Place, past: int) -> None:
     print(f"  spends by 4 processes         {together(place):9.0f} per second")
 
 
-def opened(place: Place) -> StoredLedger:
-    return StoredLedger(store_at(place, timeout=300), "default", BUDGET)
+def opened(place: Place) -> Ledger:
+    return Ledger(store_at(place, timeout=300), "default", BUDGET)
 
 
-def spends(ledger: StoredLedger) -> float:
+def spends(ledger: Ledger) -> float:
     """Charged and settled, each of them durable."""
     started = time.perf_counter()
     for _ in range(SPENDS):
@@ -89,12 +89,12 @@ def spends(ledger: StoredLedger) -> float:
     return SPENDS / (time.perf_counter() - started)
 
 
-def check(ledger: StoredLedger) -> float:
+def check(ledger: Ledger) -> float:
     """What planning asks: is there enough?"""
     return median(lambda: (ledger.budget - ledger.spent).covers(COST))
 
 
-def refuse(ledger: StoredLedger) -> float:
+def refuse(ledger: Ledger) -> float:
     """A charge that does not fit: locks, verifies, compares, writes nothing."""
 
     def attempt() -> None:

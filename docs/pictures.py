@@ -335,7 +335,8 @@ def tree() -> str:
     plan = people.dp_cdf("x", list(range(129))).plan(rho="0.02")
     rule = plan.outputs[0].error
     assert isinstance(rule, (DistributionError, RootError))
-    found = errors_by_edge(rule, plan.releases, Fraction(95, 100)).tolist()
+    ((_, errors),) = errors_by_edge(rule, plan.releases, Fraction(95, 100))
+    found = errors.tolist()
     added = [(i, 1.96 * 5 * math.sqrt(i)) for i in range(1, 129)]  # each step has a deviation of 5
     both = [
         Line(added, "a", "steps added up", (10, 97)),

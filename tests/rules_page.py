@@ -18,13 +18,8 @@ from dpframe.aggregates.grouping_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.keys import KeySelection, WeighedKeys
 from dpframe.aggregates.margins import (
     JointMargins,
-    LevelSums,
-    LevelSumsWithTotal,
     Margin,
-    MarginWithTotal,
     RootSums,
-    RunMargin,
-    RunMarginWithTotal,
 )
 from dpframe.aggregates.measurement import JointSums
 from dpframe.aggregates.nightly import NightlySums
@@ -114,14 +109,9 @@ def sums() -> str:
 def aggregates() -> str:
     """Aggregates, and the choice of groups."""
     parts = [_entry(f"`{a.kind}`", a) for a in AGGREGATES]
-    parts.append(_entry("Grouping sets", Margin))
-    parts.append(_entry("Grouping sets with a total beside a table", MarginWithTotal))
+    parts.append(_entry("Grouping sets, and levels of distribution functions", Margin))
     parts.append(_entry("Grouping sets of tables of their own", AdditiveOfSet))
     parts.append(_entry("Choices by grouping sets", SelectionOfSet))
-    parts.append(_entry("Distribution functions by grouping sets", RunMargin))
-    parts.append(_entry("Those with a total beside a table", RunMarginWithTotal))
-    parts.append(_entry("Levels of a distribution function", LevelSums))
-    parts.append(_entry("Levels with a total beside them", LevelSumsWithTotal))
     parts.append(_entry("The square root of a distribution function", RootSums))
     parts.append(_entry("Several outputs of one draw", JointSums))
     parts.append(_entry("Several outputs of one draw, by grouping sets", JointMargins))

@@ -109,7 +109,7 @@ def test_prose_is_found_with_its_lines() -> None:
     assert found == [(1, "A heading here"), (3, "One line more of it."), (3, "Then CODE two.")]
     module = (
         '"""A module of one line."""\n# a comment of words\nx = f"a message of {x}"\n'
-        'sql = "SELECT a FROM the_table"\n'
+        'sql = "SELECT a FROM the_table"\nspell_out("one and two; three and four")\n'
     )
     kinds = Counter((s.kind, s.line) for s in words.of_module("a.py", module))
     assert kinds == {("docstring", 1): 1, ("comment", 2): 1, ("string", 3): 1}

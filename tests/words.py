@@ -272,6 +272,8 @@ def _strings(path: str, nodes: Sequence[ast.AST], docs: set[ast.Constant]) -> It
     for node in nodes:
         if path == "dpframe/report/numbers.py" and isinstance(node, ast.Tuple):
             inside.update(node.elts[:1])  # what is replaced
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "spell_out":
+            inside.update(node.args)  # examples of row operations, which are code
         if node in inside or node in docs:
             continue
         if isinstance(node, ast.JoinedStr):

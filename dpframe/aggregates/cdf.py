@@ -25,13 +25,12 @@ from dpframe.aggregates.aggregate import (
 from dpframe.aggregates.cells import UpToCells, edge_words, equal_edges, listed_edges
 from dpframe.aggregates.count import UNBIASED
 from dpframe.aggregates.margins import (
-    LevelSums,
-    LevelSumsWithTotal,
+    Margin,
     RootSums,
     best_levels,
-    levels_of,
+    level_margins,
     strategy_words,
-    weights_of,
+    uses_of,
 )
 from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.noise import Independent, JointNoise
@@ -53,7 +52,6 @@ from dpframe.workloads import (
     MOST_ROOT_CELLS,
     Degree,
     Estimate,
-    MeasuredLevels,
     RootPrefixes,
     Strategy,
     WholeTables,
@@ -183,11 +181,7 @@ class BoundDistribution(BoundAggregate):
     def error(self) -> EdgesError:
         if self.is_root:
             return RootError(self.cells.size, self.cells.edges.size)
-        strategy = self.strategy
-        (axis,) = strategy.workload.axes
-        levels, weights = levels_of(strategy), weights_of(strategy)
-        edges = self.cells.edges.size
-        return DistributionError(axis.size, axis.branching, levels, weights, edges)
+        return DistributionError.of(self.strategy, self.cells.edges.size)
 
     @property
     def ranges(self) -> CumulativeRanges:
@@ -222,7 +216,7 @@ class BoundDistribution(BoundAggregate):
         """The number of rows up to each edge, of shape (groups, cells)."""
         if self.is_root:
             return RootPrefixes(self.cells.size).prefixes(values[0])
-        lines = [np.ascontiguousarray(numbers.T) for numbers in _parted(self.strategy, values)]
+        lines = [np.ascontiguousarray(numbers.T) for numbers in values]
         estimate = Estimate(self.strategy, lines, lines=lines[0].shape[1])
         return WholeTables(estimate).cells((True,), (True,)).T
 
@@ -320,8 +314,9 @@ def _list_of(bins: object, bounds: object, where: str) -> Iterable[Any]:
 def _of_all(cells: UpToCells, scope: QueryScope) -> Fraction:
     """How much less noise the sum of all cells needs, squared: rows that change stay in it."""
     table = Table(RowCount(), cells)
-    whole = LevelSums(table, max(2, cells.size), 0).sensitivity(scope)
-    steps = LevelSums(table, max(2, cells.size), int(cells.size > 1)).sensitivity(scope)
+    whole = Margin(table, branching=max(2, cells.size)).sensitivity(scope)
+    level = int(cells.size > 1)
+    steps = Margin(table, branching=max(2, cells.size), level=level).sensitivity(scope)
     return (whole.l1 / steps.l1) ** 2 if steps.l1 else Fraction(1)
 
 
@@ -336,7 +331,7 @@ def _root_norm(cells: UpToCells, request: Request, scope: QueryScope) -> Fractio
     if not 2 <= cells.size <= MOST_ROOT_CELLS or groups * cells.size**2 > _MOST_WORK:
         return None
     table = Table(RowCount(), cells)
-    steps = LevelSums(table, cells.size, 1).sensitivity(scope)
+    steps = Margin(table, branching=cells.size, level=1).sensitivity(scope)
     if scope.parts != 1 or steps.is_zero:
         return None
     root = RootSums(table)
@@ -353,11 +348,9 @@ def _mean_of_root(cells: int) -> float:
 @lru_cache(maxsize=64)
 def _tree_error(strategy: Strategy) -> float:
     """The mean squared error of the numbers, relative to that of noise of a cell."""
-    (axis,) = strategy.workload.axes
-    levels, weights = levels_of(strategy), weights_of(strategy)
-    measured = MeasuredLevels(axis, levels, tuple(map(float, weights)))
     variances = strategy.unit_variances
-    spreads, _ = measured.moments(variances, [0.0] * len(variances))
+    tables = DistributionError.of(strategy, strategy.workload.axes[0].size).tables
+    spreads, _ = tables.moments((), variances, (0.0,) * len(variances))
     return float(spreads.mean())
 
 
@@ -368,23 +361,5 @@ def _flat(strategy: Strategy) -> Fraction:
 
 def _uses(cells: UpToCells, strategy: Strategy) -> tuple[MeasurementUse, ...]:
     """The levels, with what makes the shares of a plan's cost those of the strategy."""
-    (axis,) = strategy.workload.axes
-    squares = dyadic_down(Fraction(strategy.objective()), _BITS) * _flat(strategy)
-    table, made = Table(RowCount(), cells), list[MeasurementUse]()
-    for number, (level, share) in enumerate(zip(levels_of(strategy), strategy.shares, strict=True)):
-        kind = LevelSumsWithTotal if number == strategy.total_of else LevelSums
-        impact = squares * share ** (strategy.degree + 1)
-        made.append(MeasurementUse(kind(table, axis.branching, level), "cdf", impact, share))
-    if strategy.total is not None and strategy.total_of is not None:
-        beside = made[strategy.total_of]  # whose vector has it, and pays for it
-        made[strategy.total] = replace(beside, impact=Fraction(0))
-    return tuple(made)
-
-
-def _parted(strategy: Strategy, values: Sequence[Noisy]) -> list[Noisy]:
-    """The noisy numbers of each level, of those of the vectors that are drawn."""
-    made = [*values]
-    if strategy.total is not None and strategy.total_of is not None:
-        both = made[strategy.total_of]
-        made[strategy.total_of], made[strategy.total] = both[:, :-1], both[:, -1:]
-    return made
+    table = Table(RowCount(), cells)
+    return tuple(uses_of(strategy, level_margins(table, strategy), "cdf", _flat(strategy)))

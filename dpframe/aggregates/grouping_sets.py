@@ -16,9 +16,6 @@ from dpframe.aggregates.aggregate import BoundAggregate, Clamp, MeasurementUse, 
 from dpframe.aggregates.error import ErrorRule, PartError
 from dpframe.aggregates.margins import (
     Margin,
-    MarginWithTotal,
-    RunMargin,
-    RunMarginWithTotal,
     SetAxes,
     by_words,
     columns_of,
@@ -29,7 +26,6 @@ from dpframe.aggregates.registry import bind
 from dpframe.aggregates.request import QueryScope, with_places
 from dpframe.aggregates.shapes import Shape
 from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCount
-from dpframe.core.exact import dyadic_down
 from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity, ScoreRange
 from dpframe.core.tree import Tree
 from dpframe.frames.groups import SetGroups
@@ -104,17 +100,9 @@ def _has_free_total(margin: Margin, scope: QueryScope) -> bool:
     adds = scope.rules.addition(margin.table)
     if not margin.spread(scope).changes or math.prod(margin.sizes) < 2 or adds.lo < 0 < adds.hi:
         return False
-    plain, more = margin.sensitivity(scope), with_total(margin).sensitivity(scope)
+    plain, more = margin.sensitivity(scope), replace(margin, has_total=True).sensitivity(scope)
     same = (plain.l1, plain.l2_squared) == (more.l1, more.l2_squared)
     return same and not plain.is_zero
-
-
-def with_total(margin: Margin) -> MarginWithTotal:
-    """The margin with its total next to it."""
-    about = margin.table, margin.sizes, margin.kept, margin.by
-    if isinstance(margin, RunMargin):
-        return RunMarginWithTotal(*about, margin.branching, margin.level)
-    return MarginWithTotal(*about)
 
 
 def _norm(margin: Margin, scope: QueryScope, degree: Degree) -> Fraction:
@@ -145,45 +133,6 @@ def _tables_with_total(
 ) -> Strategy | None:
     plain = _tables(workload, degree, norms)
     return tables_with_total(workload, degree, dict(norms).__getitem__, plain)
-
-
-def margin_uses(
-    use: MeasurementUse,
-    axes: SetAxes,
-    strategy: Strategy,
-    weight: Fraction,
-    is_shared: bool = True,
-) -> Iterator[MeasurementUse]:
-    """The margins, with what makes the shares of a plan's cost those of the strategy. `use`: the
-    part by the finest groups. `axes`: these, and the cells in them. `weight`: how much the error of
-    the strategy counts for this use. `is_shared`: see `MeasurementUse`.
-    """
-    (table,) = use.part.tables
-    objective = dyadic_down(Fraction(strategy.objective()), _BITS) * weight
-    made = list[MeasurementUse]()
-    for part, share in zip(strategy.parts, strategy.shares, strict=True):
-        impact = objective * share ** (strategy.degree + 1)
-        margin = axes.measured(table, part)
-        made.append(MeasurementUse(margin, use.role, impact, share, is_shared))
-    if strategy.total_of is not None:  # the last number of the first vector, which pays for it
-        made[0] = replace(made[0], part=with_total(axes.measured(table, strategy.parts[0])))
-        made[-1] = replace(made[0], impact=Fraction(0))
-    yield from made
-
-
-def values_of(strategy: Strategy, values: Sequence[Noisy]) -> list[Noisy]:
-    """The noisy numbers of each part of a strategy, of those of what is measured."""
-    if strategy.total_of is None:
-        return [*values]
-    return [values[0][:-1], *values[1:-1], values[-1][-1:]]
-
-
-def margin_weights(strategy: Strategy) -> tuple[Fraction, ...]:
-    """What the margins count in least squares, in proportion."""
-    return tuple(
-        share**strategy.degree / norm
-        for share, norm in zip(strategy.shares, strategy.norms, strict=True)
-    )
 
 
 def margin_words(strategy: Strategy, axes: SetAxes) -> str:
@@ -243,6 +192,9 @@ class AdditiveOfSet(Additive):
 
     def entries(self, scope: QueryScope) -> int:
         return Additive(self.table).entries(scope_of(self.table, scope))
+
+    def shape(self, groups: int, scope: QueryScope) -> tuple[int, int]:
+        return self.entries(scope), 1
 
     def words(self) -> str:
         return f"{self.table.words()}, {by_words(self.by)}"

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Self
+from typing import ClassVar, Final, Self
 
+from dpframe.aggregates.aggregate import MeasurementUse
 from dpframe.aggregates.cells import BinCells, Cells, UpToCells
 from dpframe.aggregates.measurement import JointSums, Measurement, Table
 from dpframe.aggregates.request import QueryScope
+from dpframe.core.exact import dyadic_down
 from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity
+from dpframe.core.tree import Forms
 from dpframe.core.units import Identifier
 from dpframe.errors import require
 from dpframe.frames.contributions import spread_of
 from dpframe.frames.groups import SetGroups
 from dpframe.kernel import plan as kernel
-from dpframe.mechanisms import AdditiveTask
 from dpframe.workloads import (
     Axis,
     Degree,
@@ -35,18 +37,21 @@ from dpframe.workloads import (
 )
 from dpframe.workloads.running import coefficients
 
-# -- margins: sums of one exact table over some of its columns, with noise of their own -----------
+# -- margins: sums of one exact table by some of its columns and by runs of its cells, with noise -
 
 
 @dataclass(frozen=True, slots=True)
 class Margin(Measurement):
-    """The sums of an exact table over all columns of grouping sets but some, and over the cells of
-    a histogram where these are not among them.
+    """The sums of an exact table over all columns of grouping sets but some, over runs of
+    neighbouring cells, or over both. Where rows change and add numbers of one sign, the sum of all
+    entries may stand after them.
 
     Guarantee
     ---------
     The sensitivities of the same sums grouped by those columns alone, with no more rows: those
-    whose other columns have listed values too.
+    whose other columns have listed values too. With runs they are the sensitivities of a histogram
+    whose bins are the runs. With the total, where rows change, they stay what they are: L1 = 2 k b,
+    L2 = sqrt(2) k b, Linf = k b for k rows that add up to b each.
 
     Proof
     -----
@@ -56,25 +61,61 @@ class Margin(Measurement):
     by the columns of the margin hold for these rows, which are some of them. Limits in the finest
     groups hold for all together: no more groups by fewer columns, no more rows in all, and no
     more rows in a group than in all. A statistic of individuals has one contribution of each in a
-    finest group, so no more of them in a group of the margin than that has finest ones. Cells of
-    a histogram are disjoint sets of rows as well: a margin with them is a histogram by its
-    columns, and one without them counts the rows that are in any. Integers that overflow wrap,
-    and noise is added modulo 2**64, so distances stay what they were.
+    finest group, so no more of them in a group of the margin than that has finest ones.
+
+    *Cells.* Cells of a histogram are disjoint sets of rows as well: a margin with them is a
+    histogram by its columns, and one without them counts the rows that are in any. A row is in one
+    cell of a group at most, and a cell is in one run, so sums of runs are over disjoint sets of
+    rows too. A row may be in no cell, so that one that changes may leave the only run.
+
+    *Totals.* A row that changes moves b from one entry to another at most, and does not move the
+    total. Or it leaves the entries, or enters one of them, and moves one entry and the total by at
+    most b. Without grouping sets rows are of one group, so none moves the total of another one.
+
+    Integers that overflow wrap, and noise is added modulo 2**64, so distances stay what they were.
     """
 
     table: Table  # The table of the finest groups
-    sizes: tuple[int, ...]  # How many values each of its columns has, and how many cells there are
-    kept: tuple[int, ...]  # The columns of the margin, by their numbers
-    by: tuple[str, ...]  # Their names
+    # How many values each column of grouping sets has, and how many cells there are; empty where
+    # each group of the query has its own sums of runs.
+    sizes: tuple[int, ...] = ()
+    kept: tuple[int, ...] = ()  # The columns of the margin, by their numbers
+    by: tuple[str, ...] = ()  # Their names
+    # How many children a node of the tree of cells has whose nodes are the runs; 0 without runs.
+    branching: int = 0
+    level: int = 0  # The level of the runs; 0 has one run of all cells
+    has_total: bool = False  # Whether the sum of all entries stands after them
+
+    FORMS: ClassVar[Forms] = {
+        f"{name}{'WithTotal' * total}": {**fields, "has_total": total}
+        for total in (False, True)
+        for name, fields in (
+            ("LevelSums", {"sizes": (), "kept": (), "by": ()}),
+            ("Margin", {"branching": 0, "level": 0}),
+            ("RunMargin", dict[str, object]()),
+        )
+    }
+
+    def __post_init__(self) -> None:
+        if self.sizes and self.branching and self.kept[-1:] != (len(self.sizes) - 1,):
+            raise ValueError("a table of runs keeps its cells")
+        if not self.sizes and not self.branching:
+            raise ValueError("sums of each group are over runs of its cells")
 
     @property
     def tables(self) -> tuple[Table, ...]:
         return (self.table,)
 
     @property
-    def cells(self) -> int:
-        """How many cells a finest group has."""
-        return 1 if self.table.cells is None else self.table.cells.size
+    def is_by_sets(self) -> bool:
+        """Whether it is a table by columns of grouping sets, of shape (numbers, 1)."""
+        return bool(self.sizes)
+
+    @property
+    def axis(self) -> Axis:
+        """The tree of cells."""
+        assert self.table.cells is not None
+        return Axis.ordered(self.sizes[-1] if self.sizes else self.table.cells.size, self.branching)
 
     @property
     def _columns(self) -> tuple[int, ...]:
@@ -83,12 +124,16 @@ class Margin(Measurement):
 
     @property
     def _keeps_cells(self) -> bool:
+        if not self.sizes:
+            return True
         return self.table.cells is not None and len(self.sizes) - 1 in self.kept
 
     def spread(self, scope: QueryScope) -> ContributionBounds:
+        finest = self.table.statistic.spread(scope)
+        if not self.sizes:
+            return finest
         groups = scope.groups
         assert isinstance(groups, SetGroups)
-        finest = self.table.statistic.spread(scope)
         if len(self._columns) == len(groups.sizes):
             return finest
         rows, in_groups, _ = finest.tight
@@ -108,184 +153,57 @@ class Margin(Measurement):
 
     def node(self, scope: QueryScope) -> kernel.Vector:
         place = scope.rules.place(self.table)
-        return kernel.Vector((place,), ((1,),), self._columns, self._run, self._has_total)
+        columns = self._columns if self.sizes else scope.rules.columns(None)
+        return kernel.Vector((place,), ((1,),), columns, self._run, self.has_total)
 
     @property
     def _run(self) -> int:
-        """How many neighbouring cells are added up; 0 for all."""
-        return 0 if self.table.cells is not None and not self._keeps_cells else 1
+        """How many neighbouring cells are added up; 0 for all of a group."""
+        if self.branching:
+            return min(self.axis.width(self.level), self.axis.size)
+        return 1 if self.table.cells is None or self._keeps_cells else 0
 
-    @property
-    def _has_total(self) -> bool:
-        return False
+    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
+        alone = not self.has_total or self.is_by_sets or scope.entries in (None, 1)
+        require(alone, "rows of one group move one total")
+        return Measurement.sensitivity(self, scope)
 
     @property
     def step(self) -> Fraction:
         return self.table.statistic.step
 
-    def entries(self, scope: QueryScope) -> int:
-        return self._groups
-
     @property
-    def _groups(self) -> int:
-        """How many sums there are."""
-        return math.prod(self.sizes[i] for i in self.kept)
+    def numbers(self) -> int:
+        """How many numbers there are; without grouping sets those of each group."""
+        kept = self._columns if self.branching else self.kept
+        runs = self.axis.nodes(self.level) if self.branching else 1
+        return math.prod(self.sizes[i] for i in kept) * runs + self.has_total
 
-    def task(
-        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
-    ) -> AdditiveTask:
-        return AdditiveTask(name, sensitivity, mechanism)
+    def entries(self, scope: QueryScope) -> int:
+        groups = 1 if self.is_by_sets or scope.entries is None else scope.entries
+        return groups * self.numbers
+
+    def shape(self, groups: int, scope: QueryScope) -> tuple[int, int]:
+        return (self.numbers, 1) if self.is_by_sets else (groups, self.numbers)
 
     def words(self) -> str:
+        total = ", and of all groups together" * self.has_total
+        if not self.sizes:
+            total = ", and all of them together" * self.has_total
+            return f"{self.table.words()}; {run_words(self.axis, self.level)}{total}"
+        if self.branching:
+            runs = run_words(self.axis, self.level)
+            return f"{self.table.words()}; {runs}, {by_words(self.by[:-1])}{total}"
         together = "" if self.table.cells is None or self._keeps_cells else ", together"
         merged = len(self._columns) < len(self.sizes) - (self.table.cells is not None)
         if merged and self.table.statistic.of_individuals:
             together = ", one row for each of the finest groups that an individual is in"
-        return f"{self.table.words()}{together}, {by_words(self.by)}"
-
-
-@dataclass(frozen=True, slots=True)
-class MarginWithTotal(Margin):
-    """A margin with the sum of all its entries after them, where rows change and add numbers of one
-    sign.
-
-    Guarantee
-    ---------
-    The sensitivities of the margin: L1 = 2 k b, L2 = sqrt(2) k b, Linf = k b for k rows that add up
-    to b each.
-
-    Proof
-    -----
-    A row that changes moves b from one entry to another at most, and does not move the total. Or
-    it leaves the entries, or enters one of them, and moves one entry and the total by at most b.
-    """
-
-    @property
-    def _has_total(self) -> bool:
-        return True
-
-    def entries(self, scope: QueryScope) -> int:
-        return super(MarginWithTotal, self).entries(scope) + 1
-
-    def words(self) -> str:
-        return f"{super(MarginWithTotal, self).words()}, and of all groups together"
+        return f"{self.table.words()}{together}, {by_words(self.by)}{total}"
 
 
 def by_words(names: tuple[str, ...]) -> str:
     """By which columns, in a plan."""
     return f"by {' and '.join(names)}" if names else "of all groups together"
-
-
-# -- sums of the cells of each group, and those of neighbours: one level of a tree of cells -------
-
-
-@dataclass(frozen=True, slots=True)
-class CellSums(Measurement):
-    """Sums of the cells of each group with public whole factors."""
-
-    table: Table  # The table of cells
-
-    @property
-    @abstractmethod
-    def numbers(self) -> int:
-        """How many numbers each group has."""
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        return (self.table,)
-
-    def spread(self, scope: QueryScope) -> ContributionBounds:
-        return self.table.statistic.spread(scope)
-
-    def entries(self, scope: QueryScope) -> int:
-        return (1 if scope.entries is None else scope.entries) * self.numbers
-
-    def task(
-        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
-    ) -> AdditiveTask:
-        return AdditiveTask(name, sensitivity, mechanism)
-
-
-@dataclass(frozen=True, slots=True)
-class LevelSums(CellSums):
-    """The sums of an exact table over runs of neighbouring cells of each group.
-
-    Guarantee
-    ---------
-    The sensitivities of a histogram whose bins are the runs.
-
-    Proof
-    -----
-    A row is in one cell of a group at most, and a cell is in one run. So the sums are over
-    disjoint sets of rows, and the rule for such sums holds, with as many entries as there are
-    runs. A row may be in no cell, so that one that changes may leave the only run. Integers that
-    overflow wrap, and noise is added modulo 2**64, so distances stay what they were.
-    """
-
-    branching: int  # How many children a node of the tree of cells has
-    level: int  # The level of the runs; 0 has one run of all cells
-
-    @property
-    def axis(self) -> Axis:
-        """The tree."""
-        assert self.table.cells is not None
-        return Axis.ordered(self.table.cells.size, self.branching)
-
-    @property
-    def nodes(self) -> int:
-        """How many runs there are."""
-        return self.axis.nodes(self.level)
-
-    @property
-    def numbers(self) -> int:
-        return self.nodes
-
-    def node(self, scope: QueryScope) -> kernel.Vector:
-        place, kept = scope.rules.place(self.table), scope.rules.columns(None)
-        run = min(self.axis.width(self.level), self.axis.size)
-        return kernel.Vector((place,), ((1,),), kept, run, self._has_total)
-
-    @property
-    def _has_total(self) -> bool:
-        return False
-
-    @property
-    def step(self) -> Fraction:
-        return self.table.statistic.step
-
-    def words(self) -> str:
-        return f"{self.table.words()}; {run_words(self.axis, self.level)}"
-
-
-@dataclass(frozen=True, slots=True)
-class LevelSumsWithTotal(LevelSums):
-    """The sums of runs of one group, where rows change, and the sum of all of them after these.
-
-    Guarantee
-    ---------
-    The sensitivities of the sums of runs: L1 = 2 k, L2 = sqrt(2) k, Linf = k for k rows.
-
-    Proof
-    -----
-    A row that changes may leave one run for another and not move the total. Or it leaves all
-    runs, or enters one, and moves one run and the total by 1. The rows
-    are not in several groups, so none moves the total of another one.
-    """
-
-    @property
-    def numbers(self) -> int:
-        return self.nodes + 1
-
-    @property
-    def _has_total(self) -> bool:
-        return True
-
-    def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        require(scope.entries in (None, 1), "rows of one group move one total")
-        return Measurement.sensitivity(self, scope)
-
-    def words(self) -> str:
-        return f"{super(LevelSumsWithTotal, self).words()}, and all of them together"
 
 
 def run_words(axis: Axis, level: int) -> str:
@@ -296,71 +214,11 @@ def run_words(axis: Axis, level: int) -> str:
     return "each by itself" if width == 1 else f"sums of {width} neighbours each"
 
 
-# -- margins of runs of cells: levels of distribution functions, by fewer columns -----------------
-
-
-@dataclass(frozen=True, slots=True)
-class RunMargin(Margin):
-    """The sums of an exact table over runs of neighbouring cells, by some of the columns of
-    grouping sets.
-
-    Guarantee
-    ---------
-    The sensitivities of a margin of a histogram whose bins are the runs.
-
-    Proof
-    -----
-    A row is in one cell of a finest group at most, and a cell is in one run. So the sums of runs by
-    some columns are sums over disjoint sets of rows, and what limits an individual's rows there is
-    what limits them in a margin by these columns. Integers that overflow wrap, and noise is added
-    modulo 2**64, so distances stay what they were.
-    """
-
-    branching: int  # How many children a node of the tree of cells has
-    level: int  # The level of the runs
-
-    def __post_init__(self) -> None:
-        require(self.kept[-1:] == (len(self.sizes) - 1,), "a table of runs keeps its cells")
-
-    @property
-    def axis(self) -> Axis:
-        """The tree."""
-        return Axis.ordered(self.sizes[-1], self.branching)
-
-    @property
-    def _run(self) -> int:
-        return min(self.axis.width(self.level), self.sizes[-1])
-
-    @property
-    def _groups(self) -> int:
-        return math.prod(self.sizes[i] for i in self._columns) * self.axis.nodes(self.level)
-
-    def words(self) -> str:
-        runs = run_words(self.axis, self.level)
-        return f"{self.table.words()}; {runs}, {by_words(self.by[:-1])}"
-
-
-@dataclass(frozen=True, slots=True)
-class RunMarginWithTotal(MarginWithTotal, RunMargin):
-    """A margin of runs with the sum of all its entries after them, where rows change.
-
-    Guarantee
-    ---------
-    The sensitivities of the margin of runs: L1 = 2 k, L2 = sqrt(2) k, Linf = k for k rows.
-
-    Proof
-    -----
-    The sensitivity of a margin with its total. A row that changes may leave one run for another
-    and not move the total. Or it leaves all runs, or enters one, and moves one run and the total
-    by 1.
-    """
-
-
 # -- sums of cells with public factors, one up to each cell, for distribution functions -----------
 
 
 @dataclass(frozen=True, slots=True)
-class RootSums(CellSums):
+class RootSums(Measurement):
     """For each cell of a group the sum of it and all cells before it, whose k-th last counts
     binom(2k, k) / 4^k, in whole parts of 2^16: the square root factorisation of a distribution
     function.
@@ -384,6 +242,12 @@ class RootSums(CellSums):
     modulo 2**64, so distances stay what they were.
     """
 
+    table: Table  # The table of cells
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (self.table,)
+
     @property
     def root(self) -> RootPrefixes:
         """The factorisation."""
@@ -392,7 +256,14 @@ class RootSums(CellSums):
 
     @property
     def numbers(self) -> int:
+        """How many numbers each group has."""
         return self.root.cells
+
+    def spread(self, scope: QueryScope) -> ContributionBounds:
+        return self.table.statistic.spread(scope)
+
+    def entries(self, scope: QueryScope) -> int:
+        return (1 if scope.entries is None else scope.entries) * self.numbers
 
     def node(self, scope: QueryScope) -> kernel.Running:
         return kernel.Running(scope.rules.place(self.table), tuple(coefficients(self.numbers)))
@@ -409,6 +280,8 @@ class RootSums(CellSums):
 
 
 # -- which levels of a tree of cells to measure for a distribution function, and at which shares --
+
+_BITS: Final = 20
 
 
 @lru_cache(maxsize=64)
@@ -460,15 +333,33 @@ def levels_of(strategy: Strategy) -> tuple[int, ...]:
     return tuple(part.levels[0] for part in strategy.parts)
 
 
-def weights_of(strategy: Strategy) -> tuple[Fraction, ...]:
-    """What a sum of each level counts in least squares, in proportion."""
+def level_margins(table: Table, strategy: Strategy) -> Iterator[Margin]:
+    """The sums of the runs of each level that is measured of a table of cells."""
     (axis,) = strategy.workload.axes
-    return tuple(
-        axis.width(level) * share**strategy.degree / norm
-        for level, share, norm in zip(
-            levels_of(strategy), strategy.shares, strategy.norms, strict=True
-        )
-    )
+    for level in levels_of(strategy):
+        yield Margin(table, branching=axis.branching, level=level)
+
+
+def uses_of(
+    strategy: Strategy,
+    margins: Iterable[Margin],  # What each part is
+    role: str,  # What plans call it
+    weight: Fraction,  # How much the error of the strategy counts
+    is_shared: bool = True,  # See `MeasurementUse`
+) -> list[MeasurementUse]:
+    """The parts of a strategy, with what makes a plan's cost be shared as it says."""
+    objective = dyadic_down(Fraction(strategy.objective()), _BITS) * weight
+    uses = [
+        MeasurementUse(margin, role, objective * share ** (strategy.degree + 1), share, is_shared)
+        for margin, share in zip(margins, strategy.shares, strict=True)
+    ]
+    if strategy.total is not None and strategy.total_of is not None:
+        carrier = uses[strategy.total_of]  # whose vector has the total, and pays for it
+        assert isinstance(carrier.part, Margin)
+        carrier = replace(carrier, part=replace(carrier.part, has_total=True))
+        uses[strategy.total_of] = carrier
+        uses[strategy.total] = replace(carrier, impact=Fraction(0))
+    return uses
 
 
 def strategy_words(strategy: Strategy, cells: str = "steps") -> str:
@@ -594,13 +485,16 @@ class SetAxes:
         """The sums of a table over all axes but those."""
         return Margin(table, self.sizes, kept, tuple(self.names[i] for i in kept))
 
+    def margins(self, table: Table, strategy: Strategy) -> Iterator[Margin]:
+        """What each part of a strategy is."""
+        return (self.measured(table, part) for part in strategy.parts)
+
     def measured(self, table: Table, part: Part) -> Margin:
         """The sums of a table that a part of a strategy is, of runs of cells where it has such."""
         margin, last = self.margin(table, columns_of(part)), part.factors[-1]
         if not last.axis.is_ordered or last.level in (0, last.axis.height):
             return margin
-        about = margin.table, margin.sizes, margin.kept, margin.by
-        return RunMargin(*about, last.axis.branching, last.level)
+        return replace(margin, branching=last.axis.branching, level=last.level)
 
 
 def columns_of(part: Part) -> tuple[int, ...]:

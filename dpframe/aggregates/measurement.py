@@ -133,7 +133,11 @@ class Measurement(ABC):
     def entries(self, scope: QueryScope) -> int:
         """How many numbers, or selections, are released."""
 
-    @abstractmethod
+    def shape(self, groups: int, scope: QueryScope) -> tuple[int, int]:
+        """The shape of its noisy numbers. `groups`: how many groups the query has."""
+        cells = self.tables[0].cells
+        return groups, 1 if cells is None else cells.size
+
     def task(
         self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
     ) -> MechanismTask:
@@ -141,6 +145,7 @@ class Measurement(ABC):
         as `sensitivity` says. `mechanism`: ``"auto"``, or the name in the request. `scope`: the
         scope of the query.
         """
+        return AdditiveTask(name, sensitivity, mechanism)
 
     @abstractmethod
     def words(self) -> str:
@@ -175,11 +180,6 @@ class Additive(Measurement):
     def entries(self, scope: QueryScope) -> int:
         groups = 1 if scope.entries is None else scope.entries
         return groups * (1 if self.table.cells is None else self.table.cells.size)
-
-    def task(
-        self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
-    ) -> AdditiveTask:
-        return AdditiveTask(name, sensitivity, mechanism)
 
     def words(self) -> str:
         return self.table.words()
@@ -263,6 +263,9 @@ class Selection(Measurement):
 
     def entries(self, scope: QueryScope) -> int:
         return 1 if scope.entries is None else scope.entries
+
+    def shape(self, groups: int, scope: QueryScope) -> tuple[int, int]:
+        return self.entries(scope), self.chosen
 
     def task(
         self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope

@@ -27,7 +27,7 @@ from dpframe.aggregates.aggregate import (
 from dpframe.aggregates.cdf import nondecreasing
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.error import MOST_CELLS, RankError
-from dpframe.aggregates.margins import LevelSums
+from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.measurement import Additive, Selection, Table, choice_impact, counted
 from dpframe.aggregates.reconstructed_error import (
     CountedRuns,
@@ -932,7 +932,7 @@ def _levels(table: Table, runs: CountedRuns, impact: Fraction) -> tuple[Measurem
     """Runs and cells, which share the cost as they should: impacts are cubes of what they get."""
     return tuple(
         MeasurementUse(
-            LevelSums(table, runs.width, level),
+            Margin(table, branching=runs.width, level=level),
             "quantile.counts",
             impact * share**3,
             share,

@@ -62,7 +62,10 @@ def ratio_ends(
     sums of. `factors`: the factors of the numbers in either sum. `miss`: how often
     the exact ratio may lie outside.
     """
-    units = [sum_reach(noise, side, miss) or 1.0 for side in factors]
+    reaches = [sum_reach(noise, side, miss) for side in factors]
+    if not all(map(any, factors)):  # one of both is known, and the other is one noisy sum
+        return _quotients((above, below), *reaches)
+    units = [reach or 1.0 for reach in reaches]
     angles = np.linspace(-math.pi / 2, math.pi / 2, _CELLS + 1)
     turned = tuple(
         tuple(
@@ -80,6 +83,16 @@ def ratio_ends(
         np.where(open_ended, np.nan, np.tan(first) * scale),
         np.where(open_ended, np.nan, np.tan(last) * scale),
     )
+
+
+def _quotients(sums: tuple[Floats, Floats], p: float, q: float) -> Ends:
+    """The ends of all quotients of numbers within p of the first sum and within q of the second."""
+    above, below = sums
+    known = np.abs(below) > q
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = [a / b for a in (above - p, above + p) for b in (below - q, below + q)]
+    low, high = np.minimum.reduce(found), np.maximum.reduce(found)
+    return np.where(known, low, np.nan), np.where(known, high, np.nan)
 
 
 def _around(a: Floats, b: Floats, angles: Floats, reach: Floats) -> Ends:
@@ -118,8 +131,8 @@ def _reaches(noise: JointNoise, rows: tuple[tuple[float, ...], ...], miss: float
     found = np.zeros(len(table))
     for lead in np.unique(leads).tolist():
         mine, rest = leads == lead, [i for i in columns if i != lead]
-        scale = np.abs(table[mine, lead])
-        scale = np.where(scale > 0, scale, 1.0)
+        size = np.abs(table[mine, lead])  # 0 where nothing is added up
+        scale = np.where(size > 0, size, 1.0)
         factors = table[mine][:, rest] / scale[:, None] * np.sign(table[mine, lead])[:, None]
         pull = pulls(np.abs(factors).max(axis=0).tolist())
         slices = noise.of((lead, *rest)).slices(miss, pull)
@@ -129,7 +142,7 @@ def _reaches(noise: JointNoise, rows: tuple[tuple[float, ...], ...], miss: float
         def missed(q: Floats, shift: Floats = shift, slices: Slices = slices) -> Floats:
             return slices.outside(-q[:, None] - shift, q[:, None] - shift)
 
-        found[mine] = least_within(missed, int(mine.sum()), miss, spread[lead]) * scale
+        found[mine] = least_within(missed, int(mine.sum()), miss, spread[lead]) * size
     return found * _UP
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,8 @@ from dpframe.aggregates.noise import (
 )
 from dpframe.aggregates.values import Value, number_of
 from dpframe.core.exact import as_given, nearest
+from dpframe.core.tree import Forms
 from dpframe.errors import InvalidBounds, UnsupportedOperation
-from dpframe.frames.groups import SetGroups
 from dpframe.mechanisms import (
     AdditiveMechanism,
     CombinedNoise,
@@ -38,83 +38,134 @@ from dpframe.mechanisms import (
 )
 from dpframe.workloads import (
     Axis,
-    MeasuredLevels,
     MeasuredTables,
     PeriodTree,
     RootPrefixes,
     RunningSums,
     SquareRoot,
+    Strategy,
     rounding_variance,
     squared,
 )
 
-# -- the error of a distribution function that is rebuilt from noisy sums of cells, by edge -------
+# -- the error of distribution functions that are rebuilt from noisy sums of cells, by edge -------
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Noises: TypeAlias = "Sequence[AdditiveMechanism]"
+Columns: TypeAlias = tuple[int, ...]
 
-_MOST_CELLS: Final = 10**6 + 2
+_MOST_EDGES: Final = 10**6
 _ROUNDING: Final = 1 / 12
 """The variance of rounding to a whole number."""
 _NEXT_TO_NOTHING: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DistributionError:
-    """The number of rows up to an edge follows from noisy sums of neighbouring cells by weighted
-    least squares; which edge has the largest error depends on where it lies.
+    """The number of rows up to an edge in a group, perhaps of one of several grouping sets, follows
+    from noisy tables of neighbouring cells by weighted least squares. Which edge has the largest
+    error depends on its set and place.
     """
 
-    cells: int  # How many cells there are
+    # How many values each column of the grouping sets has; empty without grouping sets.
+    sizes: tuple[int, ...] = ()
+    sets: tuple[Columns, ...] = ((),)  # The columns of each grouping set that is released
+    cells: int  # How many cells a group has
     branching: int  # How many children a node of the tree of cells has
-    levels: tuple[int, ...]  # Which levels are measured, rising; the cells themselves are the last
-    # What a sum of each counts: its cells over the variance of its noise, in proportion.
+    measured: tuple[Columns, ...] = ()  # For each noisy table its columns, by grouping sets
+    # For each the level of its runs of cells; the cells themselves are the last.
+    levels: tuple[int, ...]
+    # What a sum of each counts: the finest cells that it stands for over the variance of its noise,
+    # in proportion.
     weights: tuple[Fraction, ...]
-    # How many edges are released; cells after them, two at most, have rows above them, and those
-    # without a value.
+    # How many edges are released; cells after them, one by grouping sets and two at most without,
+    # have rows above them, and those without a value.
     shown: int
 
+    FORMS: ClassVar[Forms] = {
+        "DistributionError": {"sizes": (), "sets": ((),), "measured": ()},
+        "DistributionSetsError": {},
+    }
+
+    @classmethod
+    def of(cls, strategy: Strategy, shown: int, sets: tuple[Columns, ...] = ((),)) -> Self:
+        """The errors of what follows from a strategy, whose last axis has the cells."""
+        *columns, axis = strategy.workload.axes
+        last = range(len(columns))
+        return cls(
+            sizes=tuple(column.size for column in columns),
+            sets=sets,
+            cells=axis.size,
+            branching=axis.branching,
+            measured=tuple(tuple(i for i in last if p.shape[i] > 1) for p in strategy.parts)
+            if columns
+            else (),
+            levels=tuple(part.levels[-1] for part in strategy.parts),
+            weights=strategy.cell_weights,
+            shown=shown,
+        )
+
     def __post_init__(self) -> None:
-        if not 1 <= self.shown <= self.cells <= min(_MOST_CELLS, self.shown + 2):
+        more = 1 if self.sizes else 2
+        if not 1 <= self.shown <= self.cells <= min(_MOST_EDGES, self.shown) + more:
             raise ValueError("the number of edges is out of range")
-        if not 2 <= self.branching <= _MOST_CELLS:
-            raise ValueError("a tree of this shape does not exist")
-        _ = self.measured  # is checked as well
+        if (
+            not 2 <= self.branching <= _MOST_EDGES + more
+            or not self.sets
+            or min(self.sizes, default=1) < 1
+        ):
+            raise ValueError("a tree of this shape does not exist, or no grouping set")
+        tables, known = self.tables, range(len(self.sizes))  # which are checked as well
+        if any(i not in known for kept in self.sets for i in kept):
+            raise ValueError("a grouping set of a column that is not there")
+        if not all(map(tables.tells, self.sets)):
+            raise ValueError("a grouping set follows from no noisy table")
+        if not self.sizes and list(self.levels) != sorted(self.levels):
+            raise ValueError("levels of noisy tables rise")
+
+    @property
+    def tables(self) -> MeasuredTables:
+        """What is measured."""
+        axis = Axis.ordered(self.cells, self.branching)
+        measured = self.measured if self.sizes else ((),) * len(self.levels)
+        tables = tuple(zip(measured, self.levels, strict=True))
+        return MeasuredTables(self.sizes, axis, tables, tuple(map(float, self.weights)))
 
     @property
     def parts(self) -> int:
-        """How many noisy vectors there are."""
+        """How many noisy tables there are."""
         return len(self.levels)
 
-    @property
-    def measured(self) -> MeasuredLevels:
-        """What is measured of the tree."""
-        axis = Axis.ordered(self.cells, self.branching)
-        return MeasuredLevels(axis, self.levels, tuple(map(float, self.weights)))
+    def groups(self, entries: int) -> int:
+        """How many groups all sets have together, where the last noisy table has this many
+        numbers.
+        """
+        if not self.sizes:
+            return entries // self.cells
+        return sum(math.prod(self.sizes[i] for i in kept) for kept in self.sets)
 
-    @property
-    def entries(self) -> int:
-        """How many numbers the first vector has for each group."""
-        return Axis.ordered(self.cells, self.branching).nodes(self.levels[0])
-
-    def reaches(self, laws: Noises, level: Fraction | float) -> NDArray[np.int64]:
+    def reaches(
+        self, laws: Noises, level: Fraction | float, kept: Columns = ()
+    ) -> NDArray[np.int64]:
         """For each cell how far the number of rows up to its upper edge may be off with that
-        probability. `laws`: the noise of each level. `level`: between 0 and 1, exclusive.
+        probability, in a group of one of the sets. `laws`: the noise of each noisy table. `level`:
+        between 0 and 1, exclusive. `kept`: the columns of the set.
         """
-        moments = _level_moments(self.measured, *_cumulants(laws))
-        return _reaches(*moments, self._rounding, level)
+        moments = _table_moments(self.tables, kept, *_cumulants(laws))
+        return _reaches(*moments, self._rounding(kept), level)
 
-    def range_noise(self, laws: Noises, start: int, stop: int) -> WeightedNoise:
-        """The law of the noise of the cells from `start` to `stop` - 1 together, that of making
-        numbers whole included.
+    def range_noise(self, laws: Noises, start: int, stop: int, kept: Columns = ()) -> WeightedNoise:
+        """The law of the noise of the cells from `start` to `stop` - 1 together, with what rounding
+        to whole numbers adds.
         """
-        moments = self.measured.moments_of(start, stop, *_cumulants(laws))
-        return _noise_of_range(*moments, self._rounding, start)
+        moments = self.tables.moments_of(kept, start, stop, *_cumulants(laws))
+        return _noise_of_range(*moments, self._rounding(kept), start)
 
-    @property
-    def _rounding(self) -> float:
+    def _rounding(self, kept: Columns) -> float:
         """What rounding adds to a variance at most; sums of integers are whole."""
-        return 0.0 if len(self.levels) == 1 else _ROUNDING
+        if len(self.levels) == 1:
+            return 0.0
+        return rounding_variance([self.sizes[i] > 1 for i in kept])
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +178,8 @@ class RunError:
     cells: int  # How many of the first cells it is of
 
     def __post_init__(self) -> None:
-        if not 1 <= self.cells <= self.edges.cells:
+        if not 1 <= self.cells <= self.edges.cells or self.edges.sizes:
             raise ValueError("the number of cells is out of range")
-
-    def noise(self, laws: Noises) -> WeightedNoise:
-        """The law of its noise, from the law of each level."""
-        return self.edges.range_noise(laws, 0, self.cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,17 +206,23 @@ class RootError:
         return 1
 
     @property
-    def entries(self) -> int:
-        """How many numbers the vector has for each group."""
-        return self.cells
+    def sets(self) -> tuple[Columns, ...]:
+        """No grouping sets: one set without columns."""
+        return ((),)
 
-    def reaches(self, laws: Noises, level: Fraction | float) -> NDArray[np.int64]:
+    def groups(self, entries: int) -> int:
+        """How many groups there are, where the vector has this many numbers."""
+        return entries // self.cells
+
+    def reaches(
+        self, laws: Noises, level: Fraction | float, kept: Columns = ()
+    ) -> NDArray[np.int64]:
         """As `DistributionError.reaches`."""
         (variance,), (fourth,) = _cumulants(laws)
         moments = self.root.power_sums(2) * variance, self.root.power_sums(4) * fourth
         return _reaches(*moments, _ROUNDING, level)
 
-    def range_noise(self, laws: Noises, start: int, stop: int) -> WeightedNoise:
+    def range_noise(self, laws: Noises, start: int, stop: int, kept: Columns = ()) -> WeightedNoise:
         """As `DistributionError.range_noise`."""
         (variance,), (fourth,) = _cumulants(laws)
         factors = self.root.factors_of(start, stop)
@@ -203,93 +256,6 @@ def _noise_of_range(spread: float, fourth: float, rounding: float, start: int) -
     """The law of the noise of a range, whose ends are both rounded where it starts after 0."""
     total = spread + (1 + (start > 0)) * min(spread, rounding)
     return WeightedNoise(total, fourth / total**2 if total > _NEXT_TO_NOTHING else 0.0)
-
-
-@lru_cache(maxsize=16)
-def _level_moments(
-    measured: MeasuredLevels, variances: Cumulants, fourths: Cumulants
-) -> tuple[Floats, Floats]:
-    return measured.moments(variances, fourths)
-
-
-# -- the error of distribution functions by grouping sets, by set and edge ------------------------
-
-Columns: TypeAlias = tuple[int, ...]
-
-_MOST_SET_CELLS: Final = 10**6 + 1
-
-
-@dataclass(frozen=True, slots=True)
-class DistributionSetsError:
-    """The number of rows up to an edge in a group of one of several grouping sets follows from
-    noisy tables of neighbouring cells by weighted least squares. Which edge has the largest error
-    depends on its set and place.
-    """
-
-    sizes: tuple[int, ...]  # How many values each column has
-    sets: tuple[Columns, ...]  # The columns of each grouping set that is released
-    cells: int  # How many cells a group has
-    branching: int  # How many children a node of the tree of cells has
-    measured: tuple[Columns, ...]  # For each noisy table its columns
-    # For each the level of its runs of cells; the cells themselves are the last.
-    levels: tuple[int, ...]
-    # What a sum of each counts: the finest cells that it stands for over the variance of its noise,
-    # in proportion.
-    weights: tuple[Fraction, ...]
-    shown: int  # How many edges are released; one cell after them has rows above them
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.shown <= self.cells <= min(_MOST_SET_CELLS, self.shown + 1):
-            raise ValueError("the number of edges is out of range")
-        if (
-            not 2 <= self.branching <= _MOST_SET_CELLS
-            or not self.sets
-            or min(self.sizes, default=0) < 1
-        ):
-            raise ValueError("a tree of this shape does not exist, or no grouping set")
-        tables, known = self.tables, range(len(self.sizes))  # which are checked as well
-        if any(i not in known for kept in self.sets for i in kept):
-            raise ValueError("a grouping set of a column that is not there")
-        if not all(map(tables.tells, self.sets)):
-            raise ValueError("a grouping set follows from no noisy table")
-
-    @property
-    def tables(self) -> MeasuredTables:
-        """What is measured."""
-        axis = Axis.ordered(self.cells, self.branching)
-        tables = tuple(zip(self.measured, self.levels, strict=True))
-        return MeasuredTables(self.sizes, axis, tables, tuple(map(float, self.weights)))
-
-    @property
-    def parts(self) -> int:
-        """How many noisy tables there are."""
-        return len(self.measured)
-
-    @property
-    def groups(self) -> int:
-        """How many groups all sets have together."""
-        return sum(math.prod(self.sizes[i] for i in kept) for kept in self.sets)
-
-    def reaches(self, laws: Noises, kept: Columns, level: Fraction | float) -> NDArray[np.int64]:
-        """For each cell how far the number of rows up to its upper edge may be off with that
-        probability, in a group of one of the sets. `laws`: the noise of each noisy table. `kept`:
-        the columns of the set. `level`: between 0 and 1, exclusive.
-        """
-        moments = _table_moments(self.tables, kept, *_cumulants(laws))
-        return _reaches(*moments, self._rounding(kept), level)
-
-    def range_noise(self, laws: Noises, kept: Columns, start: int, stop: int) -> WeightedNoise:
-        """The law of the noise of the cells from `start` to `stop` - 1 together, that of making
-        numbers whole included.
-        """
-        moments = self.tables.moments_of(kept, start, stop, *_cumulants(laws))
-        return _noise_of_range(*moments, self._rounding(kept), start)
-
-    def _rounding(self, kept: Columns) -> float:
-        """What rounding adds to a variance at most; sums of integers are whole."""
-        if len(self.measured) == 1:
-            return 0.0
-        return rounding_variance([self.sizes[i] > 1 for i in kept])
 
 
 @lru_cache(maxsize=64)
@@ -341,15 +307,21 @@ class Ranges(ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _UpToEdges(Ranges):
+class CumulativeRanges(Ranges):
     """Ranges of a distribution function: rows above the lower edge, up to the upper one."""
 
     value_of: Value  # The number
     edges: Edges  # The upper edges
+    rule: EdgesError  # The errors of the numbers
+    # The columns of the grouping set that a group is of; the first set unless given.
+    kept: Columns | None = None
 
     @property
     def words(self) -> str:
         return "above the lower edge, and up to the upper edge"
+
+    def of_set(self, kept: Columns) -> CumulativeRanges:
+        return replace(self, kept=kept)
 
     def place(self, edge: object, where: str) -> int:
         if edge is None:
@@ -360,34 +332,10 @@ class _UpToEdges(Ranges):
     def value(self, counts: Sequence[int], start: int, stop: int) -> int:
         return counts[stop - 1] - (counts[start - 1] if start else 0)
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CumulativeRanges(_UpToEdges):
-    """Ranges of a distribution function."""
-
-    rule: EdgesError  # The errors of the numbers
-
     def error(self, laws: Laws, start: int, stop: int, level: Fraction) -> int:
         noises = [law for law in laws if isinstance(law, AdditiveMechanism)]
-        return self.rule.range_noise(noises, start, stop).quantile(level)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RangesBySets(_UpToEdges):
-    """Of distribution functions by grouping sets."""
-
-    rule: DistributionSetsError  # The errors of the numbers
-    groups: SetGroups  # The grouping sets
-    # The columns of the set that a group is of; the first set unless given.
-    kept: tuple[int, ...] | None = None
-
-    def of_set(self, kept: tuple[int, ...]) -> RangesBySets:
-        return replace(self, kept=kept)
-
-    def error(self, laws: Laws, start: int, stop: int, level: Fraction) -> int:
-        noises = [law for law in laws if isinstance(law, AdditiveMechanism)]
-        kept = self.groups.sets[0] if self.kept is None else self.kept
-        return self.rule.range_noise(noises, kept, start, stop).quantile(level)
+        kept = self.rule.sets[0] if self.kept is None else self.kept
+        return self.rule.range_noise(noises, start, stop, kept).quantile(level)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -844,7 +792,6 @@ OutputError: TypeAlias = (
     | RunRankError
     | RebuiltError
     | DistributionError
-    | DistributionSetsError
     | RootError
     | RunError
     | RunningError

@@ -32,22 +32,20 @@ from dpframe.aggregates.grouping_sets import (
     adds_up,
     best_margins,
     by_own_sets,
-    margin_uses,
-    margin_weights,
     margin_words,
     sets_wanted,
     table_wanted,
-    values_of,
 )
 from dpframe.aggregates.histogram import BoundHistogram
 from dpframe.aggregates.margins import (
-    LevelSums,
+    Margin,
     SetAxes,
     by_words,
     columns_of,
+    level_margins,
     levels_of,
     strategy_words,
-    weights_of,
+    uses_of,
 )
 from dpframe.aggregates.measurement import COUNT, Additive, Measurement, Table
 from dpframe.aggregates.noise import Independent, JointNoise, drawn_of
@@ -56,10 +54,8 @@ from dpframe.aggregates.reconstructed_error import (
     BinRanges,
     CumulativeRanges,
     DistributionError,
-    DistributionSetsError,
     OutputError,
     Ranges,
-    RangesBySets,
     RebuiltError,
     RunError,
 )
@@ -78,7 +74,7 @@ from dpframe.aggregates.statistics import (
 from dpframe.core.budget import ApproxDP, Budget, PureDP
 from dpframe.core.dtypes import Columns
 from dpframe.core.edition import is_edition_before
-from dpframe.core.exact import dyadic_down, show
+from dpframe.core.exact import show
 from dpframe.core.tree import Tree
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.groups import CommonSets, SetGroups, SetsOfQuery
@@ -89,7 +85,6 @@ from dpframe.workloads import (
     Axis,
     Degree,
     Estimate,
-    Factor,
     Part,
     Strategy,
     Wanted,
@@ -108,7 +103,6 @@ from dpframe.workloads import (
 Kept: TypeAlias = tuple[int, ...]
 Strategies: TypeAlias = Mapping[Degree, tuple[Strategy, ...]]
 Interval: TypeAlias = tuple[pl.Series, pl.Series]
-_BITS: Final = 20
 _DEGREES: Final[tuple[Degree, ...]] = (1, 2)
 
 
@@ -139,6 +133,21 @@ class Reconstruction(BoundAggregate):
         """What is measured, of an aggregate of one part."""
         (strategy,) = self.used
         return strategy
+
+    @property
+    def rule(self) -> OutputError:
+        """How the errors of its numbers follow from noise, before any is moved."""
+        return self.error
+
+    @property
+    def serves(self) -> str:
+        """What its vectors serve besides itself: counts of its query, other queries, or nothing."""
+        return ""
+
+    @property
+    def set_names(self) -> Sequence[str] | None:
+        """What its grouping sets have columns of; None without grouping sets."""
+        return None
 
     @property
     def shape(self) -> Shape:
@@ -205,12 +214,18 @@ class SetDistributions(Reconstruction):
     def _uses(self, strategies: Sequence[Strategy]) -> Iterable[MeasurementUse]:
         (strategy,) = strategies
         weight = strategy.workload.flat(strategy.workload.tables[0])
-        return margin_uses(self.inner.uses[0], self.axes, strategy, weight)
+        use = self.inner.uses[0]
+        margins = self.axes.margins(use.part.tables[0], strategy)
+        return uses_of(strategy, margins, use.role, weight)
 
     @property
     def sets(self) -> tuple[Kept, ...]:
         """The columns of each grouping set."""
         return self.axes.groups.sets
+
+    @property
+    def set_names(self) -> Sequence[str]:
+        return self.axes.names
 
     @property
     def note(self) -> str:
@@ -221,25 +236,12 @@ class SetDistributions(Reconstruction):
         return said
 
     @property
-    def error(self) -> DistributionSetsError:
-        strategy, sizes = self.strategy, self.axes.groups.sizes
-        axis, last = strategy.workload.axes[-1], len(sizes)
-        weights = margin_weights(strategy)
-        return DistributionSetsError(
-            sizes,
-            self.sets,
-            axis.size,
-            axis.branching,
-            tuple(tuple(i for i in range(last) if p.shape[i] > 1) for p in strategy.parts),
-            tuple(part.levels[last] for part in strategy.parts),
-            tuple(w * p.energy(p.levels) for p, w in zip(strategy.parts, weights, strict=True)),
-            self.inner.cells.edges.size,
-        )
+    def error(self) -> DistributionError:
+        return DistributionError.of(self.strategy, self.inner.cells.edges.size, self.sets)
 
     @property
-    def ranges(self) -> RangesBySets:
-        own = self.inner.ranges
-        return RangesBySets(own.value_of, own.edges, self.error, self.axes.groups)
+    def ranges(self) -> CumulativeRanges:
+        return replace(self.inner.ranges, rule=self.error)
 
     def squared_error(self, scope: QueryScope, laws: Laws) -> float:
         """The sum over the sets of the mean squared errors of its numbers, in proportion to what
@@ -254,13 +256,13 @@ class SetDistributions(Reconstruction):
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
     ) -> Interval | None:
         laws, column = _laws_of(noise), self.inner.column_of
-        reaches = (self.error.reaches(laws, kept, level) for kept in self.sets)
+        reaches = (self.error.reaches(laws, level, kept) for kept in self.sets)
         both = zip(self._rebuilt(values), reaches, strict=True)
         return _joined((column(found - reach), column(found + reach)) for found, reach in both)
 
     def _rebuilt(self, values: Sequence[Noisy]) -> Iterator[NDArray[np.int64]]:
         """For each set the number of rows up to each edge, of shape (groups, cells)."""
-        whole = WholeTables(Estimate(self.strategy, values_of(self.strategy, values)))
+        whole = WholeTables(Estimate(self.strategy, values))
         prefixes = [False] * len(self.axes.groups.sizes) + [True]
         for kept in self.axes.kept:
             yield whole.cells(kept, prefixes).reshape(-1, self.axes.width)
@@ -298,96 +300,27 @@ _ADDITIVE: Final = (RowCount, ValueCount, GridSum, SquareSum, UnitCount, UnitRow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MarginReconstruction(Reconstruction):
-    """An aggregate by one or several grouping sets, rebuilt from the margins that are best."""
+class Relation:
+    """How an aggregate of one of several queries follows from margins that serve all of them."""
 
-    axes: SetAxes  # The columns of the grouping sets that are measured, and the cells in them
-
-    @property
-    def sets(self) -> tuple[Kept, ...]:
-        """The axes of each table that it shows."""
-        return self.axes.sets
-
-    @property
-    def is_projected(self) -> bool:
-        """Whether the tables of all sets are moved together, so that no number is negative."""
-        return False
-
-    @property
-    def error(self) -> OutputError:
-        return self.rule
-
-    @property
-    def rule(self) -> RebuiltError:
-        """How the errors of numbers that may be negative follow from those of the margins."""
-        inner = self.inner.error
-        assert isinstance(inner, (PartError, MeanError, VarianceError))
-        return RebuiltError(
-            inner,
-            self.axes.sizes,
-            self.sets,
-            tuple(tuple(map(columns_of, strategy.parts)) for strategy in self.used),
-            tuple(margin_weights(strategy) for strategy in self.used),
-        )
-
-    def squared_error(self, scope: QueryScope, laws: Laws) -> float:
-        """The sum over its grouping sets and parts of their mean squared errors, in proportion to
-        what one individual adds.
-        """
-        total, start, columns = 0.0, 0, len(self.axes.sizes)
-        for strategy, effect in zip(self.used, self._effects(scope), strict=True):
-            end = start + len(strategy.parts)
-            noise = [variance_of(laws, key) for key in self.keys[start:end]]
-            for kept in self.sets:
-                total += effect * strategy.error(table_wanted(kept, columns), noise)
-            start = end
-        return total
-
-    def _effects(self, scope: QueryScope) -> list[float]:
-        """What an error of each part does."""
-        return [effect_of(use, scope) for use in self.inner.uses]
-
-    def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        return self.inner.combine([np.concatenate(sets) for sets in self._tables(values)])
-
-    def _tables(self, values: Sequence[Noisy]) -> list[list[Noisy]]:
-        """The integers of each part, for the groups of each set; of shape (groups, cells)."""
-        return [self._signed(estimate) for estimate in self._estimates(values)]
-
-    def _estimates(self, values: Sequence[Noisy]) -> Iterator[Estimate]:
-        """What is known of each part."""
-        start = 0
-        for strategy in self.used:
-            end = start + len(strategy.parts)
-            yield Estimate(strategy, values_of(strategy, values[start:end]))
-            start = end
-
-    def _signed(self, estimate: Estimate) -> list[Noisy]:
-        """The tables of the sets, which may have negative numbers."""
-        whole = WholeTables(estimate)
-        return [whole.cells(kept).reshape(-1, self.axes.width) for kept in self.axes.kept]
-
-    def interval(
-        self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
-    ) -> Interval | None:
-        rule, drawn = self.rule, drawn_of(noise)
-        tables = [self._signed(estimate) for estimate in self._estimates(values)]
-        found = list[Interval]()
-        for kept, numbers in zip(self.sets, zip(*tables, strict=True), strict=True):
-            ends = self.inner.interval(numbers, rule.noises(drawn, kept), level)
-            if ends is None:
-                return None
-            found.append(ends)
-        return _joined(found)
+    shown: SetsOfQuery  # The sets that it shows, and the groups of each
+    portions: tuple[Fraction, ...]  # What of the error of each strategy counts for it
+    # The sensitivity of each of its parts if it were the only output.
+    units: tuple[Fraction, ...]
+    before: BoundAggregate  # What it is without the other queries
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SetReconstruction(MarginReconstruction):
-    """An aggregate by several grouping sets at once."""
+class SetReconstruction(Reconstruction):
+    """An additive aggregate by one or several grouping sets, rebuilt from the margins that are best
+    for it, or for it and other queries.
+    """
 
+    axes: SetAxes  # The columns of the grouping sets that are measured, and the cells in them
     # The same strategies where totals are tables separately, and so may be drawn jointly with those
     # of other parts; None where they are.
     own_totals: Strategies | None = None
+    related: Relation | None = None  # None where the margins serve this query alone
 
     def with_own_totals(self) -> SetReconstruction:
         """The same where no other table has a total."""
@@ -404,18 +337,37 @@ class SetReconstruction(MarginReconstruction):
         return replace(self, strategies=finest).by(self.degree)
 
     def _uses(self, strategies: Sequence[Strategy]) -> Iterable[MeasurementUse]:
-        for use, strategy in zip(self.inner.uses, strategies, strict=True):
-            yield from margin_uses(use, self.axes, strategy, use.impact)
+        uses, alone = self.inner.uses, self.related is None
+        portions = [use.impact for use in uses] if self.related is None else self.related.portions
+        for use, strategy, portion in zip(uses, strategies, portions, strict=True):
+            margins = self.axes.margins(use.part.tables[0], strategy)
+            yield from uses_of(strategy, margins, use.role, portion, is_shared=alone)
+
+    @property
+    def serves(self) -> str:
+        return "" if self.related is None else "queries"
+
+    @property
+    def sets(self) -> tuple[Kept, ...]:
+        """The axes of each table that it shows."""
+        return self.axes.sets if self.related is None else self.related.shown.sets
+
+    @property
+    def set_names(self) -> Sequence[str]:
+        return self.axes.names
 
     @property
     def note(self) -> str:
         said = dict.fromkeys(margin_words(strategy, self.axes) for strategy in self.used)
         whole = f"rebuilt by least squares from {'; and '.join(said)}"
+        own = self.inner.note
+        if self.related is not None:
+            own, whole = self.related.before.note, f"{whole}, as related tables are"
         if all(isinstance(s, (UnitRows, UnitTotal)) for s in self._statistics):
             whole = f"{_TOTALS}; {whole}"
         if self.is_projected:
             return f"{whole}; {_PROJECTED}{self._rounding}"
-        return f"{self.inner.note}; {whole}" if self.inner.note else whole
+        return f"{own}; {whole}" if own else whole
 
     @property
     def _rounding(self) -> str:
@@ -442,7 +394,8 @@ class SetReconstruction(MarginReconstruction):
 
     @property
     def is_projected(self) -> bool:
-        return self.is_nonnegative
+        """Whether the tables of all sets are moved together, so that no number is negative."""
+        return self.is_nonnegative and self.related is None
 
     @property
     def error(self) -> OutputError:
@@ -455,9 +408,60 @@ class SetReconstruction(MarginReconstruction):
             )
         return self.rule
 
-    def _tables(self, values: Sequence[Noisy]) -> list[list[Noisy]]:
+    @property
+    def rule(self) -> RebuiltError:
+        inner = self.inner.error
+        assert isinstance(inner, (PartError, MeanError, VarianceError))
+        return RebuiltError(
+            inner,
+            self.axes.sizes,
+            self.sets,
+            tuple(tuple(map(columns_of, strategy.parts)) for strategy in self.used),
+            tuple(strategy.weights for strategy in self.used),
+        )
+
+    def squared_error(self, scope: QueryScope, laws: Laws) -> float:
+        """The sum over its grouping sets and parts of their mean squared errors, in proportion to
+        what one individual adds.
+        """
+        total, start, columns = 0.0, 0, len(self.axes.sizes)
+        for strategy, effect in zip(self.used, self._effects(scope), strict=True):
+            end = start + len(strategy.parts)
+            noise = [variance_of(laws, key) for key in self.keys[start:end]]
+            for kept in self.sets:
+                total += effect * strategy.error(table_wanted(kept, columns), noise)
+            start = end
+        return total
+
+    def _effects(self, scope: QueryScope) -> list[float]:
+        """What an error of each part does."""
+        if self.related is None:
+            return [effect_of(use, scope) for use in self.inner.uses]
+        pairs = zip(self.inner.uses, self.related.units, strict=True)
+        return [float(use.impact / unit**2) for use, unit in pairs]
+
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
         rebuilt = self._held if self.is_projected else self._signed
-        return [rebuilt(estimate) for estimate in self._estimates(values)]
+        tables = [rebuilt(estimate) for estimate in self._estimates(values)]
+        return self.inner.combine([np.concatenate(sets) for sets in tables])
+
+    def _estimates(self, values: Sequence[Noisy]) -> Iterator[Estimate]:
+        """What is known of each part."""
+        start = 0
+        for strategy in self.used:
+            end = start + len(strategy.parts)
+            yield Estimate(strategy, values[start:end])
+            start = end
+
+    def _signed(self, estimate: Estimate) -> list[Noisy]:
+        """The tables of the sets, which may have negative numbers; of shape (groups, cells)."""
+        whole, everything = WholeTables(estimate), self.axes.everything
+        rows = [None] * len(self.sets) if self.related is None else self.related.shown.rows
+        tables = (
+            whole.cells([i in kept for i in everything]).reshape(-1, self.axes.width)
+            for kept in self.sets
+        )
+        return [t if some is None else t[some] for t, some in zip(tables, rows, strict=True)]
 
     def _held(self, estimate: Estimate) -> list[Noisy]:
         """The sets' tables from zero up, which are margins of one table."""
@@ -477,10 +481,16 @@ class SetReconstruction(MarginReconstruction):
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
     ) -> Interval | None:
-        ends = MarginReconstruction.interval(self, values, noise, level)
-        if ends is None or not self.is_projected:
-            return ends
-        return _around(*ends, self.combine(values))
+        rule, drawn = self.rule, drawn_of(noise)
+        tables = [self._signed(estimate) for estimate in self._estimates(values)]
+        found = list[Interval]()
+        for kept, numbers in zip(self.sets, zip(*tables, strict=True), strict=True):
+            ends = self.inner.interval(numbers, rule.noises(drawn, kept), level)
+            if ends is None:
+                return None
+            found.append(ends)
+        joined = _joined(found)
+        return _around(*joined, self.combine(values)) if self.is_projected else joined
 
     def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
         return (pl.len(),) if self._counts_individuals else self.inner.plain(column)
@@ -498,7 +508,7 @@ class SetReconstruction(MarginReconstruction):
         """Whether it is a number of individuals; then each counts at most once in larger groups
         too, even without limits.
         """
-        statistics = [use.part.tables[0].statistic for use in self.inner.uses]
+        statistics = self._statistics
         return len(statistics) == 1 and isinstance(statistics[0], UnitCount)
 
     def of_plain(self, numbers: Sequence[pl.Series]) -> pl.Series:
@@ -619,45 +629,11 @@ _APART: Final = 'session.collect([frame.group_by("a", "b", ...).agg(...), ...])'
 # -- additive aggregates of several queries whose tables are margins of one another ---------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RelatedReconstruction(MarginReconstruction):
-    """An aggregate of one of several queries, rebuilt from margins that serve all of them."""
-
-    shown: SetsOfQuery  # The sets that it shows, and the groups of each
-    portions: tuple[Fraction, ...]  # What of the error of each strategy counts for it
-    # The sensitivity of each of its parts if it were the only output.
-    units: tuple[Fraction, ...]
-    before: BoundAggregate  # What it is without the other queries
-
-    def _uses(self, strategies: Sequence[Strategy]) -> Iterable[MeasurementUse]:
-        for use, strategy, portion in zip(self.inner.uses, strategies, self.portions, strict=True):
-            yield from margin_uses(use, self.axes, strategy, portion, is_shared=False)
-
-    @property
-    def sets(self) -> tuple[Kept, ...]:
-        return self.shown.sets
-
-    @property
-    def note(self) -> str:
-        said = dict.fromkeys(margin_words(strategy, self.axes) for strategy in self.used)
-        whole = f"rebuilt by least squares from {'; and '.join(said)}, as related tables are"
-        return f"{self.before.note}; {whole}" if self.before.note else whole
-
-    def _effects(self, scope: QueryScope) -> list[float]:
-        pairs = zip(self.inner.uses, self.units, strict=True)
-        return [float(use.impact / unit**2) for use, unit in pairs]
-
-    def _signed(self, estimate: Estimate) -> list[Noisy]:
-        whole, found = WholeTables(estimate), list[Noisy]()
-        for kept, rows in zip(self.shown.sets, self.shown.rows, strict=True):
-            cells = whole.cells([i in kept for i in self.axes.everything]).reshape(-1, 1)
-            found.append(cells if rows is None else cells[rows])
-        return found
-
-
 def _plain(aggregate: BoundAggregate) -> BoundAggregate:
     """The aggregate by the groups of one set."""
-    return aggregate.inner if isinstance(aggregate, SetReconstruction) else aggregate
+    if isinstance(aggregate, SetReconstruction) and aggregate.related is None:
+        return aggregate.inner
+    return aggregate
 
 
 def can_be_related(query: Query) -> bool:
@@ -707,9 +683,7 @@ def related_outputs(
             known[table, degree] = best_margins(use.part, axes, workload, scope, degree)
         return known[table, degree]
 
-    def related(
-        aggregate: BoundAggregate, query: Query, shown: SetsOfQuery
-    ) -> RelatedReconstruction:
+    def related(aggregate: BoundAggregate, query: Query, shown: SetsOfQuery) -> SetReconstruction:
         inner, weight = _plain(aggregate), aggregate.request.weight
         strategies: Strategies = {
             d: tuple(strategy_of(use, d) for use in inner.uses) for d in _DEGREES
@@ -719,8 +693,9 @@ def related_outputs(
             for use in inner.uses
         )
         units = tuple(use.part.sensitivity(query.scope).linf for use in inner.uses)
-        about = axes, shown, portions, units, aggregate
-        return RelatedReconstruction(aggregate.request, (), inner, strategies, 2, *about).by(2)
+        relation = Relation(shown, portions, units, aggregate)
+        about = aggregate.request, (), inner, strategies
+        return SetReconstruction(*about, 2, axes, related=relation).by(2)
 
     found = []
     for query, shown in zip(queries, common.shown, strict=True):
@@ -750,25 +725,48 @@ class LevelReconstruction(Reconstruction):
 
     def _uses(self, strategies: Sequence[Strategy]) -> Iterable[MeasurementUse]:
         (strategy,) = strategies
-        (axis,), role = strategy.workload.axes, self.inner.uses[0].role
-        whole = dyadic_down(Fraction(strategy.objective()), _BITS) * self.portion
-        for level, share in zip(levels_of(strategy), strategy.shares, strict=True):
-            part, impact = (
-                LevelSums(self.table, axis.branching, level),
-                share ** (strategy.degree + 1),
-            )
-            yield MeasurementUse(part, role, whole * impact, share, is_shared=False)
+        margins, role = level_margins(self.table, strategy), self.inner.uses[0].role
+        return uses_of(strategy, margins, role, self.portion, is_shared=False)
+
+    @property
+    def serves(self) -> str:
+        return "counts"
+
+    @property
+    def note(self) -> str:
+        own = self.inner.sign if isinstance(self.inner, BoundDistribution) else self.inner.note
+        (axis,) = self.strategy.workload.axes
+        return f"{own}; {strategy_words(self.strategy, 'steps' if axis.is_ordered else 'cells')}"
+
+    def squared_error(self, scope: QueryScope, laws: Laws) -> float:
+        """Its mean squared error, in proportion to what one individual adds."""
+        (use,), noise = self.inner.uses, [variance_of(laws, key) for key in self.keys]
+        return effect_of(use, scope) * self._variance(noise)
+
+    def _variance(self, noise: Sequence[float]) -> float:
+        """The mean squared error of its numbers, from the variances of the noise of levels."""
+        raise NotImplementedError(self.request.kind)
+
+    def combine(self, values: Sequence[Noisy]) -> pl.Series:
+        return self.inner.combine([self._rebuilt(values)])
+
+    def interval(
+        self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
+    ) -> Interval | None:
+        return self.inner.interval([self._rebuilt(values)], self._noise(noise), level)
+
+    def _rebuilt(self, values: Sequence[Noisy]) -> Noisy:
+        """The whole numbers that it is made of, of each group; of shape (groups, numbers)."""
+        raise NotImplementedError(self.request.kind)
+
+    def _noise(self, noise: JointNoise) -> JointNoise:
+        """The law of their noise."""
+        raise NotImplementedError(self.request.kind)
 
     def _whole(self, values: Sequence[Noisy]) -> WholeTables:
         """The whole numbers of each group, from arrays of shape (groups, cells)."""
         lines = [np.ascontiguousarray(numbers.T) for numbers in values]
         return WholeTables(Estimate(self.strategy, lines, lines=lines[0].shape[1]))
-
-    def _edges(self, shown: int) -> DistributionError:
-        """The errors of the numbers up to each of this many edges."""
-        (axis,) = self.strategy.workload.axes
-        levels, weights = levels_of(self.strategy), weights_of(self.strategy)
-        return DistributionError(axis.size, axis.branching, levels, weights, shown)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -776,16 +774,12 @@ class CellReconstruction(LevelReconstruction):
     """A histogram, or a count of rows, that is rebuilt from noisy cells and their noisy total."""
 
     @property
-    def note(self) -> str:
-        return f"{self.inner.note}; {strategy_words(self.strategy, 'cells')}"
-
-    @property
     def _has_cells(self) -> bool:
         return isinstance(self.inner, BoundHistogram)
 
     @property
     def error(self) -> RebuiltError:
-        (axis,), weights = self.strategy.workload.axes, margin_weights(self.strategy)
+        (axis,), weights = self.strategy.workload.axes, self.strategy.weights
         kept = (0,) if self._has_cells else ()
         measured = tuple((0,) if level else () for level in levels_of(self.strategy))
         return RebuiltError(PartError(), (axis.size,), (kept,), (measured,), (weights,))
@@ -793,27 +787,19 @@ class CellReconstruction(LevelReconstruction):
     @property
     def ranges(self) -> Ranges | None:
         own, (axis,) = self.inner.ranges, self.strategy.workload.axes
-        return replace(own, rule=self._edges(axis.size)) if isinstance(own, BinRanges) else own
+        if not isinstance(own, BinRanges):
+            return own
+        return replace(own, rule=DistributionError.of(self.strategy, axis.size))
 
-    def squared_error(self, scope: QueryScope, laws: Laws) -> float:
-        """Its mean squared error, in proportion to what one individual adds."""
-        wanted, (use,) = _CELLS if self._has_cells else _TOTAL, self.inner.uses
-        noise = [variance_of(laws, key) for key in self.keys]
-        return effect_of(use, scope) * self.strategy.error(wanted, noise)
-
-    def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        return self.inner.combine([self._rebuilt(values)])
+    def _variance(self, noise: Sequence[float]) -> float:
+        return self.strategy.error(_CELLS if self._has_cells else _TOTAL, noise)
 
     def _rebuilt(self, values: Sequence[Noisy]) -> Noisy:
-        """The integers of cells, or of their total, of each group; of shape (groups, cells)."""
         return np.ascontiguousarray(self._whole(values).cells((self._has_cells,)).T)
 
-    def interval(
-        self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
-    ) -> Interval | None:
+    def _noise(self, noise: JointNoise) -> JointNoise:
         (kept,) = self.error.sets
-        law = self.error.noises(drawn_of(noise), kept)
-        return self.inner.interval([self._rebuilt(values)], law, level)
+        return self.error.noises(drawn_of(noise), kept)
 
 
 def with_totals(query: Query) -> Query:
@@ -834,7 +820,8 @@ def with_totals(query: Query) -> Query:
     same = [a for a in shown if a.cells == least.cells]
     table = Table(RowCount(), cells)
     of_cells, of_total = (sum(map(_weight, some), Fraction(0)) for some in (same, counts))
-    strategies = _cell_strategies(table, of_cells, of_total, scope)
+    wanted = replace(_CELLS, weight=of_cells), replace(_TOTAL, weight=of_total)
+    strategies = _level_strategies(table, wanted, scope)
     moved = {id(a) for a in (*same, *counts)}
 
     def rebuilt(aggregate: BoundAggregate) -> BoundAggregate:
@@ -882,22 +869,6 @@ def _all_cells(cells: CategoryCells | BinCells, columns: Columns) -> CategoryCel
     return replace(cells, other=True)
 
 
-def _cell_strategies(
-    table: Table, of_cells: Fraction, of_total: Fraction, scope: QueryScope
-) -> Strategies:
-    assert table.cells is not None
-    axis = Axis.nominal(table.cells.size)
-    wanted = (replace(_CELLS, weight=of_cells), replace(_TOTAL, weight=of_total))
-    parts = [Part((Factor(axis, level),)) for level in (0, 1)]
-    found = [LevelSums(table, axis.branching, level).sensitivity(scope) for level in (0, 1)]
-    made: dict[Degree, tuple[Strategy, ...]] = {}
-    for degree in _DEGREES:
-        squares = [s.l2_squared if degree == 1 else s.l1**2 for s in found]
-        norms = {p: square / squares[1] for p, square in zip(parts, squares, strict=True)}
-        made[degree] = (tables(Workload((axis,), wanted), degree, norms.__getitem__),)
-    return made
-
-
 # -- distribution functions with counts of the same rows ------------------------------------------
 # A count is the number up to the last of all cells, so both are rebuilt from the same noisy levels
 # of a tree, at shares that are best for both.
@@ -915,26 +886,16 @@ class PrefixReconstruction(LevelReconstruction):
     run: int  # How many of the cells its last number is of
 
     @property
-    def note(self) -> str:
-        own = self.inner.sign if isinstance(self.inner, BoundDistribution) else self.inner.note
-        return f"{own}; {strategy_words(self.strategy)}"
-
-    @property
     def error(self) -> DistributionError | RunError:
-        return self.edges if isinstance(self.inner, BoundDistribution) else self.rule
+        is_function = isinstance(self.inner, BoundDistribution)
+        return self.edges if is_function else RunError(self.edges, self.run)
 
     @property
     def edges(self) -> DistributionError:
         """The errors of the numbers up to each edge."""
-        if isinstance(self.inner, BoundDistribution):
-            return self._edges(self.inner.cells.edges.size)
-        (axis,) = self.strategy.workload.axes
-        return self._edges(axis.size)
-
-    @property
-    def rule(self) -> RunError:
-        """The error of its last number."""
-        return RunError(self.edges, self.run)
+        (axis,), own = self.strategy.workload.axes, self.inner
+        shown = own.cells.edges.size if isinstance(own, BoundDistribution) else axis.size
+        return DistributionError.of(self.strategy, shown)
 
     @property
     def ranges(self) -> Ranges | None:
@@ -945,39 +906,48 @@ class PrefixReconstruction(LevelReconstruction):
         """The mean squared error of its numbers, of a count in proportion to what one individual
         adds, of a distribution function to what it would be if they were added up from noisy cells.
         """
+        if not isinstance(self.inner, BoundDistribution):
+            return LevelReconstruction.squared_error(self, scope, laws)
         noise = [variance_of(laws, key) for key in self.keys]
         (axis,), past = self.strategy.workload.axes, self.run
+        edges = axis.size * self.strategy.error(_EDGES, noise)
         whole = self.strategy.error(_TOTAL, noise)
-        if isinstance(self.inner, BoundDistribution):
-            edges = axis.size * self.strategy.error(_EDGES, noise)
-            return (edges - (axis.size - past) * whole) / past / float(_flat(past))
-        if past < axis.size:
-            whole = self.edges.measured.moments_of(0, past, noise, [0.0] * len(noise))[0]
-        (use,) = self.inner.uses
-        return effect_of(use, scope) * whole
+        return (edges - (axis.size - past) * whole) / past / float(_flat(past))
+
+    def _variance(self, noise: Sequence[float]) -> float:
+        (axis,) = self.strategy.workload.axes
+        if self.run == axis.size:
+            return self.strategy.error(_TOTAL, noise)
+        about = tuple(noise), (0.0,) * len(noise)
+        return self.edges.tables.moments_of((), 0, self.run, *about)[0]
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        return self._column(self._rebuilt(values))
-
-    def _column(self, counts: NDArray[np.int64]) -> pl.Series:
-        """The result from the numbers of rows in the first 1, 2, ... cells."""
         if isinstance(self.inner, BoundDistribution):
-            return self.inner.column_of(np.ascontiguousarray(counts[:, : self.run]))
-        return self.inner.combine([counts[:, [self.run - 1]]])
+            return self._column(self.inner, self._prefixes(values))
+        return LevelReconstruction.combine(self, values)
 
-    def _rebuilt(self, values: Sequence[Noisy]) -> NDArray[np.int64]:
+    def _column(self, function: BoundDistribution, counts: NDArray[np.int64]) -> pl.Series:
+        """The result from the numbers of rows in the first 1, 2, ... cells."""
+        return function.column_of(np.ascontiguousarray(counts[:, : self.run]))
+
+    def _prefixes(self, values: Sequence[Noisy]) -> NDArray[np.int64]:
         """The number of rows in the first 1, 2, ... cells; of shape (groups, cells)."""
         return self._whole(values).cells((True,), (True,)).T
+
+    def _rebuilt(self, values: Sequence[Noisy]) -> Noisy:
+        return self._prefixes(values)[:, [self.run - 1]]
+
+    def _noise(self, noise: JointNoise) -> JointNoise:
+        run = self.edges.range_noise(_laws_of(noise), 0, self.run)
+        return Independent(((run, Fraction(1)),))
 
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
     ) -> Interval | None:
-        laws, found = _laws_of(noise), self._rebuilt(values)
-        if isinstance(self.inner, BoundDistribution):
-            reach = self.edges.reaches(laws, level)
-            return self._column(found - reach), self._column(found + reach)
-        whole = Independent(((self.rule.noise(laws), Fraction(1)),))
-        return self.inner.interval([found[:, [self.run - 1]]], whole, level)
+        if not isinstance(self.inner, BoundDistribution):
+            return LevelReconstruction.interval(self, values, noise, level)
+        found, reach = self._prefixes(values), self.edges.reaches(_laws_of(noise), level)
+        return self._column(self.inner, found - reach), self._column(self.inner, found + reach)
 
 
 def with_whole_levels(query: Query) -> Query:
@@ -1009,7 +979,8 @@ def with_whole_levels(query: Query) -> Query:
     of_edges = sum(weights.values(), Fraction(0))
     weights |= {id(a): _weight(a) for a in counts}
     total = sum(weights.values(), Fraction(0))
-    strategies = _level_strategies(table, of_edges, total - of_edges, scope)
+    wanted = replace(_EDGES, weight=of_edges), replace(_TOTAL, weight=total - of_edges)
+    strategies = _level_strategies(table, wanted, scope)
 
     def rebuilt(aggregate: BoundAggregate) -> BoundAggregate:
         if id(aggregate) not in weights:
@@ -1048,16 +1019,14 @@ def _holds_all(function: BoundDistribution, columns: Columns) -> bool:
     return not (found.nullable or found.nan)
 
 
-def _level_strategies(
-    table: Table, of_edges: Fraction, of_total: Fraction, scope: QueryScope
-) -> Strategies:
-    """What to measure of the cells, whose last prefix is the number of all rows."""
+def _level_strategies(table: Table, wanted: tuple[Wanted, ...], scope: QueryScope) -> Strategies:
+    """What to measure of the cells and their total, or of their prefixes; the last prefix is the
+    total.
+    """
     assert table.cells is not None
     size = table.cells.size
-    wanted = (replace(_EDGES, weight=of_edges), replace(_TOTAL, weight=of_total))
-    found = [
-        LevelSums(table, max(2, size), level).sensitivity(scope) for level in (0, int(size > 1))
-    ]
+    levels = [Margin(table, branching=max(2, size), level=level) for level in (0, int(size > 1))]
+    found = [level.sensitivity(scope) for level in levels]
     made: dict[Degree, tuple[Strategy, ...]] = {}
     for degree in _DEGREES:
         squares = [s.l2_squared if degree == 1 else s.l1**2 for s in found]
@@ -1066,9 +1035,12 @@ def _level_strategies(
         def norm(part: Part, of_all: Fraction = of_all) -> Fraction:
             return of_all if part.entries == 1 else Fraction(1)
 
-        flat = tables(Workload((Axis.ordered(size, max(2, size)),), wanted), degree, norm)
-        tree = best_tables(Workload((Axis.ordered(size),), wanted), degree, norm)
-        made[degree] = (flat if flat.objective() <= tree.objective() else tree,)
+        axis = Axis(size, max(2, size), wanted[0].kinds == _EDGES.kinds)
+        best = tables(Workload((axis,), wanted), degree, norm)
+        if axis.is_ordered:
+            tree = best_tables(Workload((Axis.ordered(size),), wanted), degree, norm)
+            best = best if best.objective() <= tree.objective() else tree
+        made[degree] = (best,)
     return made
 
 

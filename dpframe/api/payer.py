@@ -217,7 +217,7 @@ class Payer:
             approval = self._approved(prepared.plan)
             unit = prepared.query.relation.facts.unit
             plan = prepared.plan
-            book.contents.prepare()
+            book.contents.prepare_rows()
             with suppress(StreamIsOpen):  # by another process, just now
                 number = self.ledger.charge(
                     plan.cost, plan.fingerprint, unit.kind, approval, stream=opening

@@ -260,7 +260,7 @@ class Stream:
         while (opened := self._now()).drawn <= number:
             terms = self._payer.terms(asked.prepared.plan)
             book.require_drawing(opened, terms)
-            content = book.contents.read(opened.number, opened.drawn)
+            (content,) = book.contents.rows(opened.number, [opened.drawn])
             if content is None:  # it was not drawn, or not kept
                 self._require_due(number)
                 _require_undoubted(opened)
@@ -268,11 +268,11 @@ class Stream:
                 execution = asked.source.opened(token, engine)
                 drawn = draw(asked.prepared, asked.schedule, execution, opened.drawn, number)
                 drawn = replace(drawn, seal=book.seal(opened, drawn.values))
-                content = book.contents.keep(opened.number, opened.drawn, drawn.to_bytes())
+                content = book.contents.keep_rows(opened.number, opened.drawn, drawn.to_bytes())
             made = Drawn.from_bytes(content)
             right = made is not None and made.seal == book.seal(opened, made.values)
             if made is None or not right or made.first != opened.drawn:
-                place = book.contents.place(opened.number, opened.drawn)
+                place = book.contents.place_of_rows(opened.number, opened.drawn)
                 raise LedgerError(
                     f"what lies {place} was not drawn by this ledger for the stream {self.name!r}, "
                     "or was changed, or an earlier version or another key sealed it before it was "
@@ -307,7 +307,7 @@ class Stream:
     def _contents(self, opened: OpenedStream) -> Contents:
         """The draws; None for a draw that is lost or was changed since it was recorded."""
         firsts = [batch.first for batch in opened.batches]
-        contents = self._payer.ledger.streams.contents.read_all(opened.number, firsts)
+        contents = self._payer.ledger.streams.contents.rows(opened.number, firsts)
         found: Contents = []
         for batch, content in zip(opened.batches, contents, strict=True):
             if content is not None and digest_of(content) != batch.digest:

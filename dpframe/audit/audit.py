@@ -17,7 +17,7 @@ from dpframe import pipeline
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.grouping_sets import AdditiveOfSet, SelectionOfSet
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.margins import CellSums, Margin
+from dpframe.aggregates.margins import Margin, RootSums
 from dpframe.aggregates.measurement import (
     Additive,
     CellCounts,
@@ -111,9 +111,7 @@ def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
             slow = isinstance(part, QuantilesAtOnce)
             each = _MOST_ENTRIES // _TUPLES if slow else 1 if part.weighted else part.candidates
             entries += size * each
-        elif isinstance(part, Margin):
-            entries += size * part.cells
-        elif isinstance(part, CellSums):
+        elif isinstance(part, RootSums) or (isinstance(part, Margin) and not part.is_by_sets):
             entries += size * part.numbers
         elif isinstance(part, JointSums):
             entries += size * len(part.widths)
@@ -150,7 +148,7 @@ def _places(prepared: pipeline.Prepared, pair: Neighbours) -> Iterator[Place]:
             for group in differing_groups(part, query, one, other)[:_MOST_PLACES]:
                 for number in range(len(part.widths)):
                     yield key, group, number
-        elif isinstance(part, (Additive, CellSums, Margin, Responses)):
+        elif isinstance(part, (Additive, Margin, RootSums, Responses)):
             a, b = entries_of(part, one), entries_of(part, other)
             moved = sorted({place for place, _ in a.items() ^ b.items()})
             for group, cell in moved[:_MOST_PLACES]:

@@ -16,7 +16,7 @@ from dpframe.api.files import Content, NotKept, destination, require_result, wri
 from dpframe.api.reuse import content_of, standing, words
 from dpframe.charge import budget_of, counted_in, resolve_composition
 from dpframe.cli.output import Announced, BadInput, print_help, print_record, say
-from dpframe.cli.pins import JSON, PLACE, Option, add_command, option, switch
+from dpframe.cli.pins import JSON, PLACE, Option, add_command, day, option, switch
 from dpframe.core.budget import Budget, amount
 from dpframe.core.exact import as_given
 from dpframe.core.units import Identifier, Rows
@@ -28,12 +28,12 @@ from dpframe.ledger.amounts import exact_words
 from dpframe.ledger.approvals import ApprovalKey
 from dpframe.ledger.chain import require_here
 from dpframe.ledger.kept import Attempt
+from dpframe.ledger.ledger import Keeping
 from dpframe.ledger.owners import prune, redraw, renewals, to_redraw
 from dpframe.ledger.place import DEFAULT_NAME, store_at
 from dpframe.ledger.record import KEY_VARIABLE, Head, Seal
 from dpframe.ledger.report import amounts, metrics, stream_words
 from dpframe.ledger.store import Store
-from dpframe.ledger.stored import StoredKeeping
 from dpframe.ledger.streaming import close_stream
 
 # ``dpframe ledger releases | restore | prune``: results that a ledger keeps.
@@ -44,12 +44,12 @@ _SHORTEST = 8
 """Characters of a fingerprint that name one."""
 
 
-def _attempts_in(store: Store, name: str | None) -> list[tuple[StoredKeeping, str, Attempt]]:
+def _attempts_in(store: Store, name: str | None) -> list[tuple[Keeping, str, Attempt]]:
     """What was begun in a budget, or in all, in the order of charges."""
     chain = store.read(whole=True)
     names = list(chain.accounts) if name is None else [chain.account(name).name]
     result = [
-        (StoredKeeping(store, budget), budget, attempt)
+        (Keeping(store, budget), budget, attempt)
         for budget in names
         for attempt in chain.results.of(budget).by_number.values()
     ]
@@ -141,7 +141,7 @@ def _restore(parsed: Parsed) -> int:
     return 0
 
 
-def _attempt_of_plan(parsed: Parsed) -> tuple[StoredKeeping, Attempt]:
+def _attempt_of_plan(parsed: Parsed) -> tuple[Keeping, Attempt]:
     """The newest kept result of the plan."""
     given = parsed.fingerprint.lower()
     kept = [
@@ -420,7 +420,7 @@ def add_commands(commands: Any) -> None:
             "--before",
             "DATE",
             "delete results of charges before this day (UTC)",
-            type=date.fromisoformat,
+            type=day,
             required=True,
         ),
         option(

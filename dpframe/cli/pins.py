@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,6 +14,14 @@ from dpframe.ledger.budgets import New
 
 Option: TypeAlias = "tuple[str, dict[str, Any]]"
 """The name of an argument, and what argparse is to know of it."""
+
+
+def day(text: str) -> date:
+    """A day, as an argument of a command."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day: write 2027-01-31") from None
 
 
 def option(name: str, metavar: str | None, words: str | None, **more: Any) -> Option:

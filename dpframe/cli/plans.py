@@ -7,7 +7,6 @@ import json
 import shlex
 import sys
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from dpframe.cli.pins import (
     PINS,
     PLACE,
     add_command,
+    day,
     option,
     pin,
     read_parameters,
@@ -280,7 +280,7 @@ def add_commands(commands: Any) -> None:
             "--until",
             "DATE",
             "last day of the approval, such as 2027-01-01",
-            type=date.fromisoformat,
+            type=day,
         ),
         option("--revoke", "FINGERPRINT", "withdraw all approvals of this plan"),
         option("--reason", "WHY", "reason for --revoke"),

@@ -240,6 +240,28 @@ def written(field: dataclasses.Field[Any]) -> str:
     return str(field.metadata.get(WRITTEN, field.name))
 
 
+Forms: TypeAlias = Mapping[str, Mapping[str, object]]
+"""What documents call the values of a class, where that is not its name: the attribute `FORMS` has
+the fields that each such name says, which are not written, with their values."""
+
+
+def form_of(value: object) -> tuple[str, Mapping[str, object]]:
+    """What documents call a value, and the fields that this says."""
+    kind: type = type(value)
+    forms = forms_of(kind)
+    for name, said in forms.items():
+        if len(forms) == 1 or said.items() <= {f: getattr(value, f) for f in said}.items():
+            return name, said
+    raise ValueError(f"documents have no name for this {kind.__name__}")
+
+
+@cache
+def forms_of(kind: type) -> Forms:
+    """What documents call the values of a class."""
+    found: Forms = getattr(kind, "FORMS", {kind.__name__: {}})
+    return found
+
+
 # Text from another person, made safe to show: on one line, and read in one direction.
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final
@@ -20,13 +20,15 @@ from dpframe.aggregates.count import UNBIASED
 from dpframe.aggregates.error import NoErrorBound, PartError
 from dpframe.aggregates.keys import group_keys_in
 from dpframe.aggregates.margins import by_words
-from dpframe.aggregates.reconstructed_error import EdgesError, OutputError
-from dpframe.aggregates.reconstruction import (
-    CellReconstruction,
-    MarginReconstruction,
-    PrefixReconstruction,
-    SetDistributions,
+from dpframe.aggregates.reconstructed_error import (
+    DistributionError,
+    EdgesError,
+    OutputError,
+    RebuiltError,
+    RootError,
+    RunError,
 )
+from dpframe.aggregates.reconstruction import Reconstruction
 from dpframe.aggregates.request import Request
 from dpframe.aggregates.values import show_value
 from dpframe.core.budget import Budget
@@ -42,9 +44,9 @@ from dpframe.frames.facts import FrameFacts
 from dpframe.frames.partition import steady_steps
 from dpframe.frames.per_individual import PerIndividual
 from dpframe.frames.relation import Binary, Relation, Step, frames_of
-from dpframe.mechanisms import AdditiveMechanism, KeyMechanism
+from dpframe.mechanisms import KeyMechanism
 from dpframe.plan import NoisyAggregate, PlanIdentifying, PlanTypical
-from dpframe.plan.error import error_of_run, errors_by_edge, errors_by_set, errors_of_sets
+from dpframe.plan.error import error_of_run, errors_by_edge, errors_by_set
 from dpframe.plan.looks import looks_identifying
 from dpframe.plan.remarks import FAILS, NOBODY
 from dpframe.report.notebook import domain_words, limits_words
@@ -326,39 +328,38 @@ def _note(output: Output, releases: Sequence[NoisyAggregate]) -> str:
         return "exact: no individual can change it"
     if output.only is None:
         return "arithmetic of noisy results"
-    if isinstance(output.only, CellReconstruction):
-        ((_, error),) = errors_by_set(output.only.error, used, _LEVEL)
-        return f"{output.only.note}; 95% of results are within {show(error)}"
-    if isinstance(output.only, PrefixReconstruction):
-        if isinstance(output.only.inner, BoundDistribution):
-            return output.only.note + _by_edge(output.only.inner, output.only.edges, used)
-        error = error_of_run(output.only.rule, used, _LEVEL)
-        return f"{output.only.note}; 95% of results are within {show(error)}"
-    if isinstance(output.only, BoundDistribution):
-        return output.only.note + _by_edge(
-            output.only, output.only.error, _in_order(output.only, used)
-        )
-    if isinstance(output.only, SetDistributions):
-        return output.only.note + _by_set_and_edge(output.only, _in_order(output.only, used))
-    if isinstance(output.only, MarginReconstruction):
-        return output.only.note + _by_set(output.only, used)
-    return output.only.note
+    aggregate, shown = output.only, ""  # the error of a result that is rebuilt, known without data
+    rule = aggregate.rule if isinstance(aggregate, Reconstruction) else aggregate.error
+    match rule:
+        case RebuiltError(inner=PartError()):
+            shown = _by_set(aggregate, rule, _in_order(aggregate, used))
+        case RunError():
+            error = error_of_run(rule, _in_order(aggregate, used), _LEVEL)
+            shown = f"; 95% of results are within {show(error)}"
+        case DistributionError() | RootError():
+            shown = _by_edge(aggregate, rule, _in_order(aggregate, used))
+    return aggregate.note + shown
 
 
-def _by_set(aggregate: MarginReconstruction, used: Sequence[NoisyAggregate]) -> str:
-    """The error of the results of each grouping set, where it rests on no data."""
-    rule, names = aggregate.rule, aggregate.axes.names
-    if not isinstance(rule.inner, PartError):
-        return ""
-    used = _in_order(aggregate, used)
+def _by_set(aggregate: BoundAggregate, rule: RebuiltError, used: Sequence[NoisyAggregate]) -> str:
+    """The error of the results of each grouping set."""
     first = replace(rule, sets=rule.sets[:_SETS])
     shown = [
-        f"{show(error)} {by_words(tuple(names[i] for i in kept))}"
+        f"{show(error)}{_by_words(aggregate, kept)}"
         for kept, error in errors_by_set(first, used, _LEVEL)
     ]
-    more = f" and {len(rule.sets) - _SETS} more sets" if len(rule.sets) > _SETS else ""
-    before = "before that " if aggregate.is_projected else ""
-    return f"; {before}95% of results are within {', '.join(shown)}{more}"
+    before = "before that " if aggregate.error != rule else ""
+    return f"; {before}95% of results are within {', '.join(shown)}{_more_sets(rule.sets)}"
+
+
+def _more_sets(sets: Sized) -> str:
+    return f" and {len(sets) - _SETS} more sets" if len(sets) > _SETS else ""
+
+
+def _by_words(aggregate: BoundAggregate, kept: Sequence[int]) -> str:
+    """By which columns results of a set are, where there are several."""
+    names = aggregate.set_names if isinstance(aggregate, Reconstruction) else None
+    return "" if names is None else f" {by_words(tuple(names[i] for i in kept))}"
 
 
 def _in_order(aggregate: BoundAggregate, used: Sequence[NoisyAggregate]) -> list[NoisyAggregate]:
@@ -370,31 +371,22 @@ def _in_order(aggregate: BoundAggregate, used: Sequence[NoisyAggregate]) -> list
     return [found[key] for key in aggregate.keys]
 
 
-def _by_set_and_edge(aggregate: SetDistributions, used: Sequence[NoisyAggregate]) -> str:
-    """The largest error of any edge in the groups of each set."""
-    rule, names = aggregate.error, aggregate.axes.names
+def _by_edge(aggregate: BoundAggregate, rule: EdgesError, used: Sequence[NoisyAggregate]) -> str:
+    """The error of the worst of the numbers up to some edges, in the groups of each set."""
+    inner = aggregate.inner if isinstance(aggregate, Reconstruction) else aggregate
+    assert isinstance(inner, BoundDistribution)
     shown = []
-    for kept, errors in errors_of_sets(replace(rule, sets=rule.sets[:_SETS]), used, _LEVEL):
-        worst = int(errors.argmax())
-        where = f"up to {aggregate.inner.edge_words(worst)} (the worst)"
-        shown.append(
-            f"{show(int(errors[worst]))} {where} {by_words(tuple(names[i] for i in kept))}"
-        )
-    more = f" and {len(rule.sets) - _SETS} more sets" if len(rule.sets) > _SETS else ""
-    return f"; 95% of numbers are within {', '.join(shown)}{more}"
-
-
-def _by_edge(aggregate: BoundDistribution, rule: EdgesError, used: Sequence[NoisyAggregate]) -> str:
-    """The error of the worst of the numbers up to some edges."""
-    noisy = [release for release in used if isinstance(release.law, AdditiveMechanism)]
-    errors = errors_by_edge(rule, noisy, _LEVEL).tolist()
-    worst, last = errors.index(max(errors)), len(errors) - 1
-    few = range(last + 1) if last < _SETS else sorted({0, last // 4, last // 2, worst, last})
-    shown = [
-        f"{show(errors[i])} up to {aggregate.edge_words(i)}{' (the worst)' * (i == worst)}"
-        for i in few
-    ]
-    return f"; 95% of numbers are within {', '.join(shown)}"
+    sets = rule.sets[:_SETS]
+    first = replace(rule, sets=sets) if isinstance(rule, DistributionError) else rule
+    for kept, found in errors_by_edge(first, used, _LEVEL):
+        errors, by = found.tolist(), _by_words(aggregate, kept)
+        worst, last = errors.index(max(errors)), len(errors) - 1
+        few = range(last + 1) if last < _SETS else sorted({0, last // 4, last // 2, worst, last})
+        shown += [
+            f"{show(errors[i])} up to {inner.edge_words(i)}{' (the worst)' * (i == worst)}{by}"
+            for i in ([worst] if by else few)
+        ]
+    return f"; 95% of numbers are within {', '.join(shown)}{_more_sets(rule.sets)}"
 
 
 def error_rule(output: Output) -> OutputError:

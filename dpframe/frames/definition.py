@@ -21,7 +21,7 @@ from dpframe.core.exact import Rationals, rationals, texts
 from dpframe.core.parameters import Listed, Parameter
 from dpframe.core.regular import Json as Json
 from dpframe.core.regular import canonical, rule_of
-from dpframe.core.tree import Call, fields_of
+from dpframe.core.tree import Call, fields_of, form_of
 from dpframe.frames.public import digest
 from dpframe.frames.relation import Binary, Relation, Step, frames_of
 from dpframe.kernel.plan import LISTED_UP_TO
@@ -148,9 +148,10 @@ def _step(step: Step, numbers: Mapping[int, int]) -> Json:
 def _fields(value: Any) -> dict[str, Json]:
     """The fields that identify values, with the type's name."""
     kind = "step" if issubclass(type(value), Step) else "type"
-    result: dict[str, Json] = {kind: type(value).__name__}
+    name, said = form_of(value)
+    result: dict[str, Json] = {kind: name}
     for field in fields_of(value) or ():
-        if field.repr:
+        if field.repr and field.name not in said:
             content = getattr(value, field.name)
             if content is not None:
                 result[field.name] = definition(content)

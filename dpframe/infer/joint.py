@@ -438,6 +438,8 @@ def bundles_of(query: Query, parts: Sequence[PlannedMeasurement]) -> Iterator[tu
         assert isinstance(part, (Additive, Margin))
         if part.table.cells is not None or part.table in taken:
             continue
+        if isinstance(part, Margin) and part.has_total:
+            continue
         if use.mechanism == "auto" and not use.sensitivity.is_zero:
             kept = part.kept if isinstance(part, Margin) else None
             kind = kept, part.spread(query.scope), part.table.statistic.of_individuals

@@ -323,18 +323,10 @@ class StatedBudget:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The amount that an approval is for.
+    """The amount that an approval is for."""
 
-    Parameters
-    ----------
-    whole
-        All that may be spent, as sessions give it.
-    counted
-        The measure in which charges are added up.
-    """
-
-    whole: Budget
-    counted: str
+    whole: Budget  # All that may be spent, as sessions give it
+    counted: str  # The measure in which charges are added up
 
     @classmethod
     def of(cls, account: Account) -> Bound:

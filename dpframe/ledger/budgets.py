@@ -177,8 +177,8 @@ def open_budget(
     *,
     again: bool = True,  # Whether it may be there
 ) -> None:
-    """Create a budget, and say so; nothing happens if it is there. Raises `LedgerError` when its
-    name looks like that of another, or it is there and may not be.
+    """Create a budget, and say so if others can use it; nothing happens if it is there. Raises
+    `LedgerError` when its name looks like that of another, or it is there and may not be.
     """
     made: list[NewBudget] = []
 
@@ -195,7 +195,7 @@ def open_budget(
         return draft
 
     store.append(opening)
-    for new in made:
+    for new in made if store.is_shared else ():
         tell(new)
 
 
@@ -208,7 +208,7 @@ def create(
     # `store`, `name`: the ledger and the name of the budget.
     store: Store,
     name: str,
-    # `budget`, `within`: as for `StoredLedger`.
+    # `budget`, `within`: as for `Ledger`.
     budget: Budget,
     within: ApproxDP | None,
     unit: str | None,  # The kind of its privacy unit; None leaves that to the first charge

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Protocol, get_args
+from typing import Any, get_args
 
 from dpframe.core.budget import Budget
 from dpframe.core.parameters import Parameter
@@ -158,24 +158,7 @@ SUMMED = frozenset({"charged", "released", "failed", "checkpoint", "rekeyed"})
 """Kinds of records whose sums a checkpoint holds."""
 
 
-class Summed(Protocol):
-    """Records that were read in order, and what they add up to (see `dpframe.ledger.chain`)."""
-
-    seal: Seal
-    whole: bool
-    length: int
-    checkpoint: int
-    kept: list[Record]
-    accounts: dict[str, Account]
-    approvals: dict[str, list[Approval]]
-    results: Results
-
-    def extend(self, record: Record) -> None:
-        """Append a record whose hash is known to be right."""
-        ...
-
-
-def is_due(chain: Summed) -> bool:
+def is_due(chain: Chain) -> bool:
     """Whether to write one; less often where it is long, so that they take little room."""
     since = chain.length - chain.checkpoint
     parts = sum(account.scopes.size for account in chain.accounts.values())
@@ -185,7 +168,7 @@ def is_due(chain: Summed) -> bool:
     return since >= named + len(chain.accounts) + parts
 
 
-def _named(chain: Summed, since: int | None) -> list[Record]:
+def _named(chain: Chain, since: int | None) -> list[Record]:
     """The records that a checkpoint names. Records of results are named only if the result is under
     way or was begun before the ledger got its key. With `since=None` all are named, as in earlier
     versions.
@@ -203,7 +186,7 @@ def _named(chain: Summed, since: int | None) -> list[Record]:
 
 
 def state_of(
-    chain: Summed,  # The records
+    chain: Chain,  # The records
     seal: Seal,  # The state of the named records
     # The number of the record that gave the ledger its key, 0 for none; None for the form that
     # earlier versions wrote.
@@ -243,7 +226,7 @@ def kept_numbers(checkpoint: Record) -> list[int]:
     return [int(number) for number, _ in _state(checkpoint)["kept"]]
 
 
-def restore(chain: Summed, checkpoint: Record, rows: Iterable[tuple[Any, ...]]) -> None:
+def restore(chain: Chain, checkpoint: Record, rows: Iterable[tuple[Any, ...]]) -> None:
     """Bring an empty chain to a checkpoint whose hash is right, with the rows that it refers to.
     Raises `ValueError, TypeError, KeyError` when it makes no sense, or the rows are not those.
     """
@@ -288,6 +271,9 @@ def _state(checkpoint: Record) -> dict[str, Any]:
 
 _IDENTITY = re.compile("[0-9a-f]{32}")
 
+ANNOUNCING = frozenset({"begun", "kept", "stream", "redrawn"})
+"""Kinds of records that stand directly before another one, in one transaction with it."""
+
 RESTORE = (
     "restore a copy that has every release, and check it with `dpframe ledger verify`",
     "ask the data owner who changed it; until it verifies nothing can be spent",
@@ -302,22 +288,17 @@ def broken(what: str) -> LedgerError:
 class Chain:
     """Records from the first one on, or from a checkpoint, verified; `accounts` is what they add up
     to, `approvals` who approved which plans, by the name of the budget.
-
-    Parameters
-    ----------
-    seal
-        With the key that the ledger has now.
-    whole
-        Whether to keep each charge, and not only their sum.
-    rekeyed
-        The number of the record that gave the ledger its key. What is before has hashes of an
-        earlier one; that record vouches for their content.
-    hashes
-        Whether to hash the content of all rows, which such a record needs.
     """
 
     def __init__(
-        self, seal: Seal, *, whole: bool = True, rekeyed: int = 0, hashes: bool = False
+        self,
+        seal: Seal,  # With the key that the ledger has now
+        *,
+        whole: bool = True,  # Whether to keep each charge, and not only their sum
+        # The number of the record that gave the ledger its key. What is before has hashes of an
+        # earlier one; that record vouches for their content.
+        rekeyed: int = 0,
+        hashes: bool = False,  # Whether to hash the content of all rows, which such a record needs
     ) -> None:
         self.seal = seal
         self.whole = whole
@@ -343,6 +324,7 @@ class Chain:
         """How many rows that is."""
         self._hashes = hashes
         self._rekeyed = rekeyed
+        self._last: Record | None = None  # The last record, if it announces the next one
 
     def next(self, draft: Draft) -> Record:
         """A draft as the next record; the chain itself is not changed."""
@@ -408,7 +390,6 @@ class Chain:
 
     def extend(self, record: Record) -> None:
         """Append a record whose hash is known to be right."""
-        self.results.require_follows(record)
         self._check(record)
         self._apply(record)
         self.length, self.tip = record.seq, record.hash
@@ -439,6 +420,7 @@ class Chain:
     def _check(self, record: Record) -> None:
         """Refuse a record that no ledger writes, even with a valid seal."""
         where = f"record {record.seq}"
+        self._require_follows(record, where)
         self.streams.require(record)
         if record.act not in get_args(Act):
             raise broken(f"{where} has the unknown kind {record.act!r}")
@@ -476,6 +458,22 @@ class Chain:
             raise broken(f"{where} adds up costs in another way than its budget")
         elif record.act == "charged":
             self._check_charge(record, account, where)
+
+    def _require_follows(self, record: Record, where: str) -> None:
+        """Refuse a record directly after one that announces another: a stream or a result, which is
+        paid for next, or a content, whose charge ends next.
+        """
+        last = self._last
+        if last is None or record.seq != last.seq + 1:  # a checkpoint names no charges
+            return
+        if last.act == "kept":
+            right = (record.act, record.refers) == ("released", last.refers)
+        else:
+            right = (record.act, record.fingerprint) == ("charged", last.fingerprint)
+        if last.act == "stream":  # the same approval pays for both
+            right = right and last.refers in (None, record.refers)
+        if not right or record.name != last.name:
+            raise broken(f"{where} is not the one that the record before it announces")
 
     def _check_charge(self, record: Record, account: Account, where: str) -> None:
         if not account.budget.covers(account.spent + record.amount):
@@ -561,6 +559,7 @@ class Chain:
     def _apply(self, record: Record) -> None:
         if record.act not in SUMMED:
             self.kept.append(record)
+        self._last = record if record.act in ANNOUNCING else None
         self.results.apply(record)
         self.streams.apply(record)
         if record.act in ABOUT_THE_LEDGER:

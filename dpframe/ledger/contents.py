@@ -15,21 +15,25 @@ from weakref import WeakSet
 from dpframe.errors import LedgerError
 from dpframe.ledger.locks import close_all, release_after, wait
 
-# The contents of kept results: in memory, or in a folder next to a ledger's file.
+# What stands next to a ledger: contents of kept results, and rows of streams.
 #
 # Contents are named by the number of their charge, and written before a record names them: first
 # under a name of their own, then, when they are on the disk, under their right one. Who writes
 # holds a lock of the operating system on what it writes. So contents that a killed process left
 # behind are distinguished from those that a live one is writing, without any time limit, and the
 # next process removes them.
+#
+# A row of noise is drawn once. So the first process that keeps a row under its name has drawn it. A
+# later or simultaneous one gets that row and drops its own: nothing else is ever written under any
+# name. Rows are written to disk before they have a name.
 
 if sys.platform != "win32":
     import fcntl
 
 R = TypeVar("R")
 
-FOLDER = ".releases"
-"""Added to the name of a ledger's file."""
+RELEASES, STREAMS = ".releases", ".streams"
+"""Added to the name of a ledger's file: where its contents and its rows are."""
 
 TIMEOUT = 15.0
 """Seconds to wait for a process that checks a lock; a check takes microseconds."""
@@ -48,11 +52,13 @@ def any_content(blobs: list[bytes]) -> bool:
 
 
 class Contents(Protocol):
-    """Contents of results, each a sequence of files in the order of its queries."""
+    """Contents of results, each a sequence of files in the order of its queries, and rows of
+    streams, by the number of the stream and of the first of their periods.
+    """
 
     def prepare(self) -> None:
-        """Find out whether one can write there, before anything is charged. Raises `LedgerError`
-        when one cannot.
+        """Find out whether one can keep results there, before anything is charged. Raises
+        `LedgerError` when one cannot.
         """
         ...
 
@@ -89,16 +95,39 @@ class Contents(Protocol):
         """Whether the process with this token is alive."""
         ...
 
+    def prepare_rows(self) -> None:
+        """Find out whether one can keep rows of streams there, as `prepare` for results."""
+        ...
+
+    def place_of_rows(self, stream: int, first: int) -> str:
+        """Where rows lie, for people."""
+        ...
+
+    def rows(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
+        """What is kept from each of some periods on, read at once; None where nothing is. Raises
+        `LedgerError` when it cannot be read.
+        """
+        ...
+
+    def keep_rows(self, stream: int, first: int, content: bytes) -> bytes:
+        """Keep rows, durably, unless some are there; what is kept then. Raises `LedgerError` when
+        they cannot be written.
+        """
+        ...
+
 
 class MemoryContents:
     """Contents that are gone when their process ends."""
 
     def __init__(self) -> None:
         self._contents: dict[int, list[bytes]] = {}
+        self._rows: dict[tuple[int, int], bytes] = {}
         self._tokens: set[str] = set()
 
     def prepare(self) -> None:
         """Nothing to find out."""
+
+    prepare_removal = prepare_rows = prepare
 
     def write(self, number: int, blobs: Sequence[bytes]) -> None:
         self._contents[number] = list(blobs)
@@ -106,9 +135,6 @@ class MemoryContents:
     def read(self, number: int, count: int, is_right: IsRight = any_content) -> list[bytes] | None:
         found = self._contents.get(number)
         return found if found is not None and len(found) == count else None
-
-    def prepare_removal(self) -> None:
-        """Nothing to find out."""
 
     def remove(self, number: int, count: int) -> bool:
         return self._contents.pop(number, None) is not None
@@ -123,19 +149,32 @@ class MemoryContents:
     def is_present(self, token: str) -> bool:
         return token in self._tokens
 
+    def place_of_rows(self, stream: int, first: int) -> str:
+        return "in memory"
+
+    def rows(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
+        return [self._rows.get((stream, first)) for first in firsts]
+
+    def keep_rows(self, stream: int, first: int, content: bytes) -> bytes:
+        return self._rows.setdefault((stream, first), content)
+
 
 class FolderContents:
-    """Contents in a folder that only its owner may read, made when it is first needed."""
+    """Contents in two folders next to a ledger's file. Only their owner may read them, and they are
+    made when they are first needed.
+    """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, ledger: Path) -> None:
+        self.releases = ledger.with_name(ledger.name + RELEASES)
+        self.streams = ledger.with_name(ledger.name + STREAMS)
 
     def prepare(self) -> None:
-        with self._explained():
-            self._make()
-            self._remove_leftovers()
-            if not os.access(self.folder, os.W_OK | os.X_OK):
-                raise PermissionError(None, "it may not be written")
+        with _explained(self.releases):
+            _make(self.releases)
+            for name in os.listdir(self.releases):
+                if name.startswith(".") and name.endswith((".part", ".lock")):
+                    removed_if_left(self.releases / name)
+            _require_writable(self.releases)
 
     def write(self, number: int, blobs: Sequence[bytes]) -> None:
         places = [self._place(number, part) for part in range(1, len(blobs) + 1)]
@@ -152,38 +191,38 @@ class FolderContents:
                 close_all(files)
             for path, place in zip(made, places, strict=True):
                 os.replace(path, place)
-            sync_folder(self.folder)
+            sync_folder(self.releases)
 
         def clean() -> None:
             for path in own:
                 path.unlink(missing_ok=True)  # where it did not get its name
             close_all(files)
 
-        with self._explained():
-            self._make()
+        with _explained(self.releases):
+            _make(self.releases)
             release_after(writing, clean)
 
     def read(self, number: int, count: int, is_right: IsRight = any_content) -> list[bytes] | None:
-        with self._explained("read from"):
+        with _explained(self.releases, "read from"):
             try:
                 return [self._place(number, part).read_bytes() for part in range(1, count + 1)]
             except FileNotFoundError:
                 return None
 
     def prepare_removal(self) -> None:
-        with self._explained("deleted from"):
-            if self.folder.is_dir() and not os.access(self.folder, os.W_OK | os.X_OK):
-                raise PermissionError(None, "it may not be written")
+        with _explained(self.releases, "deleted from"):
+            if self.releases.is_dir():
+                _require_writable(self.releases)
 
     def remove(self, number: int, count: int) -> bool:
         result = False
-        with self._explained("deleted from"):
+        with _explained(self.releases, "deleted from"):
             for part in range(1, count + 1):
                 with suppress(FileNotFoundError):
                     self._place(number, part).unlink()
                     result = True
             if result:
-                sync_folder(self.folder)
+                sync_folder(self.releases)
         return result
 
     def present(self, token: str, work: Callable[[], R]) -> R:
@@ -191,8 +230,8 @@ class FolderContents:
         files: list[FileIO] = []
 
         def working() -> R:
-            with self._explained():
-                self._make()
+            with _explained(self.releases):
+                _make(self.releases)
                 locked(path, files)
             return work()
 
@@ -205,36 +244,102 @@ class FolderContents:
         return release_after(working, let_go)
 
     def is_present(self, token: str) -> bool:
-        with self._explained("looked for in"):
+        with _explained(self.releases, "looked for in"):
             return is_held(self._lock_of(token))
 
-    def _make(self) -> None:
-        if not self.folder.is_dir():
-            self.folder.mkdir(mode=0o700, exist_ok=True)
-            sync_folder(self.folder.parent)
+    def prepare_rows(self) -> None:
+        with _explained(self.streams):
+            _make(self.streams)
+            _require_writable(self.streams)
+
+    def place_of_rows(self, stream: int, first: int) -> str:
+        return f"in {str(self._place_of_rows(stream, first))!r}"
+
+    def rows(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
+        found: list[bytes | None] = []
+        with _explained(self.streams):
+            for first in firsts:
+                try:
+                    found.append(self._place_of_rows(stream, first).read_bytes())
+                except FileNotFoundError:
+                    found.append(None)
+        return found
+
+    def keep_rows(self, stream: int, first: int, content: bytes) -> bytes:
+        place = self._place_of_rows(stream, first)
+        with _explained(self.streams):
+            _make(self.streams)
+            with suppress(FileExistsError):
+                _write_once(place, content)
+            sync_folder(self.streams)  # also where another process has just given it its name
+            return place.read_bytes()
 
     def _place(self, number: int, part: int) -> Path:
-        return self.folder / f"{number:09d}-{part}.parquet"
+        return self.releases / f"{number:09d}-{part}.parquet"
 
     def _lock_of(self, token: str) -> Path:
-        return self.folder / f".{token}.lock"
+        return self.releases / f".{token}.lock"
 
-    def _remove_leftovers(self) -> None:
-        """Remove contents that no process holds any more."""
-        for name in os.listdir(self.folder):
-            if name.startswith(".") and name.endswith((".part", ".lock")):
-                removed_if_left(self.folder / name)
+    def _place_of_rows(self, stream: int, first: int) -> Path:
+        return self.streams / f"{stream:09d}-{first:06d}.json"
 
-    @contextmanager
-    def _explained(self, act: str = "kept in") -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            why = error.strerror or type(error).__name__
-            raise LedgerError(
-                f"results cannot be {act} {str(self.folder)!r}: {why}",
-                remedy=("let this user read and write the folder", "make room on its disk"),
-            ) from None
+
+def _make(folder: Path) -> None:
+    if not folder.is_dir():
+        folder.mkdir(mode=0o700, exist_ok=True)
+        sync_folder(folder.parent)
+
+
+def _require_writable(folder: Path) -> None:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(None, "it may not be written")
+
+
+@contextmanager
+def _explained(folder: Path, act: str = "kept in") -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        what = "the rows of streams" if folder.suffix == STREAMS else "results"
+        why = error.strerror or type(error).__name__
+        raise LedgerError(
+            f"{what} cannot be {act} {str(folder)!r}: {why}",
+            remedy=("let this user read and write the folder", "make room on its disk"),
+        ) from None
+
+
+def _write_once(place: Path, content: bytes) -> None:
+    """Write a hidden file, and then give it its name, unless that is taken. Raises
+    `FileExistsError` when it is.
+    """
+    hidden = place.with_name(f".{place.name}.{os.getpid()}.part")
+    nameless = _nameless(place.parent)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    number = os.open(hidden, flags, 0o600) if nameless is None else nameless
+    try:
+        with FileIO(number, "w") as file:
+            write_whole(file, content)
+            if nameless is None:
+                os.link(hidden, place)
+                return
+            folder = os.open(place.parent, os.O_RDONLY)
+            try:  # with a folder given, the link is to what the name in /proc stands for
+                os.link(f"/proc/self/fd/{number}", place.name, dst_dir_fd=folder)
+            finally:
+                os.close(folder)
+    finally:
+        if nameless is None:
+            hidden.unlink()
+
+
+def _nameless(folder: Path) -> int | None:
+    """A file that is gone with the process unless it gets a name, where there are such files."""
+    if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
+        return None
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o600)
+    except OSError:  # another file system
+        return None
 
 
 _HELD: WeakSet[FileIO] = WeakSet()
@@ -257,7 +362,7 @@ def locked(
         files.append(file)
         if not wait(lambda file=file: _lock(file), time.monotonic() + TIMEOUT):  # type: ignore[misc]
             raise BlockingIOError(None, f"{path.name!r} is locked by another process")
-        if _is_at(file, path):
+        if is_at(file.fileno(), path):
             _HELD.add(file)
             return file
         file.close()  # who looked at it has removed it
@@ -287,7 +392,7 @@ def removed_if_left(path: Path) -> bool:
         try:
             files.append(FileIO(path))
             _lock(files[0])
-            if _is_at(files[0], path):
+            if is_at(files[0].fileno(), path):
                 path.unlink()
         except FileNotFoundError:
             return True
@@ -322,9 +427,10 @@ def _lock(file: FileIO, *, shared: bool = False) -> None:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
 
 
-def _is_at(file: FileIO, path: Path) -> bool:
+def is_at(file: int, path: Path) -> bool:
+    """Whether an open file is what a path leads to."""
     try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+        return os.path.samestat(os.fstat(file), path.stat())
     except FileNotFoundError:
         return False
 
@@ -339,168 +445,3 @@ def _let_go() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_let_go)
-
-
-# The rows of streams: in memory, in a folder next to a ledger's file, or in tables next to those of
-# one on a server.
-#
-# A row of noise is drawn once. So the first process that keeps a content under its name has drawn
-# it. A later or simultaneous one gets that content and drops its own: nothing else is ever written
-# under any name. Contents are written to disk before they have a name.
-
-ROWS = ".streams"
-"""Added to the name of a ledger's file."""
-
-
-class RowContents(Protocol):
-    """Contents by the number of a stream and of the first of the periods."""
-
-    def prepare(self) -> None:
-        """Find out whether one can write there, before anything is charged. Raises `LedgerError`
-        when one cannot.
-        """
-        ...
-
-    def place(self, stream: int, first: int) -> str:
-        """Where a content lies, for people."""
-        ...
-
-    def read(self, stream: int, first: int) -> bytes | None:
-        """What is kept, if anything is. Raises `LedgerError` when it cannot be read."""
-        ...
-
-    def read_all(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
-        """What is kept from each of some periods on, read at once. Raises `LedgerError` when it
-        cannot be read.
-        """
-        ...
-
-    def keep(self, stream: int, first: int, content: bytes) -> bytes:
-        """Keep a content, durably, unless there is one; what is kept then. Raises `LedgerError`
-        when it cannot be written.
-        """
-        ...
-
-
-class MemoryRows:
-    """Contents that are gone when their process ends."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[int, int], bytes] = {}
-
-    def prepare(self) -> None:
-        """Nothing to find out."""
-
-    def place(self, stream: int, first: int) -> str:
-        return "in memory"
-
-    def read(self, stream: int, first: int) -> bytes | None:
-        return self._kept.get((stream, first))
-
-    def read_all(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
-        return [self.read(stream, first) for first in firsts]
-
-    def keep(self, stream: int, first: int, content: bytes) -> bytes:
-        return self._kept.setdefault((stream, first), content)
-
-
-class FolderRows:
-    """Contents in a folder that only its owner may read, made when it is first needed."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def prepare(self) -> None:
-        with self._explained():
-            self.folder.mkdir(mode=0o700, exist_ok=True)
-            if not os.access(self.folder, os.W_OK | os.X_OK):
-                raise PermissionError(None, "it may not be written")
-
-    def place(self, stream: int, first: int) -> str:
-        return f"in {str(self._place(stream, first))!r}"
-
-    def read(self, stream: int, first: int) -> bytes | None:
-        with self._explained():
-            try:
-                return self._place(stream, first).read_bytes()
-            except FileNotFoundError:
-                return None
-
-    def read_all(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
-        return [self.read(stream, first) for first in firsts]
-
-    def keep(self, stream: int, first: int, content: bytes) -> bytes:
-        place = self._place(stream, first)
-        with self._explained():
-            self.folder.mkdir(mode=0o700, exist_ok=True)
-            with suppress(FileExistsError):
-                _write_once(place, content)
-            _sync_folder(self.folder)  # also where another process has just given it its name
-            return place.read_bytes()
-
-    def _place(self, stream: int, first: int) -> Path:
-        return self.folder / f"{stream:09d}-{first:06d}.json"
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            why = error.strerror or type(error).__name__
-            raise LedgerError(
-                f"the rows of streams cannot be kept in {str(self.folder)!r}: {why}",
-                remedy=("let this user read and write the folder", "make room on its disk"),
-            ) from None
-
-
-def _write_once(place: Path, content: bytes) -> None:
-    """Write a hidden file, and then give it its name, unless that is taken. Raises
-    `FileExistsError` when it is.
-    """
-    file = _nameless(place.parent)
-    if file is not None:
-        try:
-            _write_all(file, content)
-            folder = os.open(place.parent, os.O_RDONLY)
-            try:  # with a folder given, the link is to what the name in /proc stands for
-                os.link(f"/proc/self/fd/{file}", place.name, dst_dir_fd=folder)
-            finally:
-                os.close(folder)
-        finally:
-            os.close(file)
-        return
-    hidden = place.with_name(f".{place.name}.{os.getpid()}.part")
-    file = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        _write_all(file, content)
-        os.link(hidden, place)
-    finally:
-        os.close(file)
-        hidden.unlink()
-
-
-def _nameless(folder: Path) -> int | None:
-    """A file that is gone with the process unless it gets a name, where there are such files."""
-    if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):
-        return None
-    try:
-        return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o600)
-    except OSError:  # another file system
-        return None
-
-
-def _write_all(file: int, content: bytes) -> None:
-    left = memoryview(content)
-    while left:
-        left = left[os.write(file, left) :]
-    os.fsync(file)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable, where that is possible."""
-    if hasattr(os, "O_DIRECTORY"):
-        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(place)
-        finally:
-            os.close(place)

@@ -12,6 +12,7 @@ from typing import BinaryIO, TypeVar
 
 from dpframe.errors import LedgerError
 from dpframe.ledger.chain import broken
+from dpframe.ledger.contents import sync_folder
 from dpframe.ledger.locks import Exclusive, close_all, release_after, wait
 from dpframe.ledger.record import Seal
 
@@ -135,22 +136,18 @@ class Seen:
 
 
 class HeadFile:
-    """The head file at `path`.
+    """The head file at `path`."""
 
-    Parameters
-    ----------
-    path
-        The path of the file.
-    seal
-        How its content is sealed.
-    alone
-        Whether its writer holds a lock of the ledger meanwhile, so that no newer head can exist.
-        Otherwise processes of this machine may write it in another order than they charged.
-    required
-        Whether a ledger that has records must have it.
-    """
-
-    def __init__(self, path: Path, seal: Seal, *, alone: bool, required: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        seal: Seal,
+        *,
+        # Whether its writer holds a lock of the ledger meanwhile, so that no newer head can exist.
+        # Otherwise processes of this machine may write it in another order than they charged.
+        alone: bool,
+        required: bool = False,  # Whether a ledger that has records must have it
+    ) -> None:
         self.path = path
         self.required = required
         self.agreed: Seen | None = None
@@ -189,12 +186,7 @@ class HeadFile:
             os.fsync(file.fileno())
 
         _with(self.open, resetting)
-        if hasattr(os, "O_DIRECTORY"):
-            place = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(place)
-            finally:
-                os.close(place)
+        sync_folder(self.path.parent)
 
     def open(self) -> BinaryIO:
         """The file, opened before a commit, so that what cannot be written is found in time."""

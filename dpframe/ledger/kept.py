@@ -16,10 +16,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from dpframe.core.budget import Budget
 from dpframe.errors import LedgerError
@@ -27,6 +27,9 @@ from dpframe.ledger.record import Draft, Record
 
 RESULTS = frozenset({"begun", "kept", "pruned"})
 """Kinds of records of results."""
+
+_ANY = 2**63 - 1
+"""As many records as there are."""
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 _TOKEN = re.compile("[0-9a-f]{32}")
@@ -196,24 +199,10 @@ def same_key(identity: Identity) -> Key:
     return "same", replace(identity, types=None).digest, identity.types
 
 
-class Archive(Protocol):
-    """Records before a checkpoint that does not name them, in the transaction that is under way.
-    Each is verified by its own hash.
-    """
-
-    def begun(self, name: str, fingerprint: str | None, text: str | None) -> Iterable[Record]:
-        """The records of a budget that began results, the newest first, filtered by plan or by a
-        part of the text.
-        """
-        ...
-
-    def begun_by(self, number: int) -> Record | None:
-        """The record that began the result of a charge."""
-        ...
-
-    def after(self, number: int) -> Sequence[Record]:
-        """Those about the result of a charge."""
-        ...
+Archive: TypeAlias = Callable[..., list[Record]]
+"""Records before a checkpoint that does not name them, in the transaction that is under way. Each
+is verified by its own hash; arguments are those of `dpframe.ledger.store.Tables.rows`.
+"""
 
 
 @dataclass(slots=True)
@@ -235,11 +224,16 @@ class Older:
         if not self.until:
             return None
         assert self.archive is not None
-        run = key[1] if key[0] == "run" else None
-        text = None if run is None else f'"run": {json.dumps(run)}'
-        for record in self.archive.begun(name, None if run else fingerprint, text):
-            if key in keys_of(Begun.read(record)):
-                return self.attempt(name, record.seq + 1)
+        wanted: dict[str, Any] = {"act": ["begun"], "name": [name], "after": self.since}
+        if key[0] == "run":
+            wanted["part"] = f'"run": {json.dumps(key[1])}'
+        else:
+            wanted["fingerprint"] = [fingerprint]
+        last = self.until
+        while found := self.archive(1, until=last, newest=True, **wanted):
+            if key in keys_of(Begun.read(found[0])):
+                return self.attempt(name, found[0].seq + 1)
+            last = found[0].seq - 1
         return None
 
     def attempt(self, name: str, number: int) -> Attempt | None:
@@ -247,11 +241,12 @@ class Older:
         if not self.has(number):
             return None
         assert self.archive is not None
-        record = self.archive.begun_by(number)
-        if record is None or record.name != name:
+        begun = self.archive(1, seq=[number - 1], act=["begun"], name=[name])
+        if not begun:
             return None
+        later = self.archive(_ANY, after=number, refers=[number], act=sorted(RESULTS))
         attempts = Attempts(name)
-        for one in (record, *self.archive.after(number)):
+        for one in (*begun, *later):
             attempts.take(one)
         return attempts.by_number[number]
 
@@ -342,11 +337,10 @@ class Attempts:
 
 
 class Results:
-    """The attempts of all budgets of a chain, and what may follow a record of one."""
+    """The attempts of all budgets of a chain."""
 
     def __init__(self) -> None:
         self._budgets: dict[str, Attempts] = {}
-        self._last: Record | None = None
         self.older = Older()
 
     def of(self, name: str) -> Attempts:
@@ -375,23 +369,8 @@ class Results:
         if not right:
             raise ValueError
 
-    def require_follows(self, record: Record) -> None:
-        """Refuse what comes directly after a record of a result and does not belong to it. Raises
-        `ValueError` when it does not.
-        """
-        last = self._last
-        if last is None or record.seq != last.seq + 1:  # a checkpoint names no charges
-            return
-        if last.act == "begun":
-            right = (record.act, record.fingerprint) == ("charged", last.fingerprint)
-        else:
-            right = (record.act, record.refers) == ("released", last.refers)
-        if not right or record.name != last.name:
-            raise ValueError
-
     def apply(self, record: Record) -> None:
         """Take a record in."""
-        self._last = record if record.act in RESULTS - {"pruned"} else None
         if record.act not in RESULTS:
             return
         self._budgets.setdefault(record.name, Attempts(record.name, older=self.older)).take(record)

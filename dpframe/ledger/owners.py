@@ -25,8 +25,16 @@ from dpframe.ledger.budgets import require_open
 from dpframe.ledger.chain import Chain, Charge, rekeying, require_here
 from dpframe.ledger.head_file import Seen
 from dpframe.ledger.kept import Attempt, content_digest
-from dpframe.ledger.memory import no_ledger
-from dpframe.ledger.record import Draft, Head, Record, Seal, plain_text, sealed, short_text
+from dpframe.ledger.record import (
+    Draft,
+    Head,
+    Record,
+    Seal,
+    no_ledger,
+    plain_text,
+    sealed,
+    short_text,
+)
 from dpframe.ledger.scopes import required
 from dpframe.ledger.store import Store, Tables, rows_after
 from dpframe.ledger.streaming import digest_of, stream_of
@@ -445,14 +453,13 @@ def _bring_result(attempt: Attempt, source: Store, destination: Store) -> int:
 
 
 def _bring_rows(stream: OpenedStream, batch: Batch, source: Store, destination: Store) -> int:
-    rows = destination.rows_of_streams()
-    there = rows.read(stream.number, batch.first)
+    (there,) = destination.contents.rows(stream.number, [batch.first])
     copied = 0
     if there is None:
-        content = source.rows_of_streams().read(stream.number, batch.first)
+        (content,) = source.contents.rows(stream.number, [batch.first])
         if content is None or digest_of(content) != batch.digest:
             return 0  # it was lost before
-        there, copied = rows.keep(stream.number, batch.first, content), 1
+        there, copied = destination.contents.keep_rows(stream.number, batch.first, content), 1
     if digest_of(there) != batch.digest:
         raise LedgerError(
             f"{destination.where!r} has other rows where those of the stream {stream.name!r} "
@@ -607,6 +614,6 @@ def _copied(tables: Tables, to: Tables, records: int) -> Record:
     last: tuple[Any, ...] = ()
     for rows in rows_after(tables, 0):
         taken = [row for row in rows if row[0] <= records]
-        to.insert_rows(taken)
+        to.append(taken, None)
         last = taken[-1] if taken else last
     return Record(*last)

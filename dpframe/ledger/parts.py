@@ -34,16 +34,14 @@ their dates
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dpframe.core.budget import ApproxDP, Budget
-from dpframe.core.windows import Every
+from dpframe.core.budget import Budget
 from dpframe.errors import UnsupportedOperation, require
-from dpframe.ledger.account import Entry, Settled
-from dpframe.ledger.approvals import Approval, Bound, Requirement
-from dpframe.ledger.ledger import Beginning, Keeping, Ledger
-from dpframe.ledger.scopes import InScope, Level, PartScope, Scope
+from dpframe.ledger.account import Entry
+from dpframe.ledger.approvals import Requirement
+from dpframe.ledger.ledger import Beginning, Ledger
+from dpframe.ledger.scopes import Level, PartScope, Scope
 from dpframe.ledger.streaming import StreamBook
 from dpframe.ledger.streams import StreamOpening
 
@@ -57,37 +55,30 @@ class Share:
     charged: Budget  # What the session would be charged now; never more than the plan's cost
 
 
-class PartLedger:
+class PartLedger(Ledger):
     """The budget of one part, within the limits of the whole frame's budget and the other parts.
 
     The ledger of the whole frame has the charges, each with the amount that the part itself was
     charged.
-
-    Parameters
-    ----------
-    parent
-        The ledger of the whole frame, or of the part that this one is a part of.
-    level
-        Which part it is.
-    parts
-        How many were made with it.
     """
 
-    def __init__(self, parent: Ledger, level: Level, parts: int) -> None:
+    def __init__(
+        self,
+        parent: Ledger,  # That of the whole frame, or of the part that this one is a part of
+        level: Level,  # Which part it is
+        parts: int,  # How many were made with it
+    ) -> None:
         above: tuple[Level, ...] = parent.scope.levels if isinstance(parent, PartLedger) else ()
         self.parent: Ledger = parent
         self.parts: int = parts
         self.scope: PartScope = PartScope((*above, level))
-        self._whole: Ledger = parent.whole if isinstance(parent, PartLedger) else parent
-
-    @property
-    def whole(self) -> Ledger:
+        self.whole: Ledger = parent.whole if isinstance(parent, PartLedger) else parent
         """The ledger of the whole frame."""
-        return self._whole
+        self._store, self._name = self.whole._store, self.whole._name
 
     @property
     def name(self) -> str | None:
-        return self._whole.name
+        return self.whole.name
 
     @property
     def where(self) -> str:
@@ -95,55 +86,31 @@ class PartLedger:
 
     @property
     def budget(self) -> Budget:
-        found = self._whole.in_scope(self.scope)
+        found = self.in_scope(self.scope)
         return found.spent + found.left
 
     @property
-    def within(self) -> ApproxDP | None:
-        return self._whole.within
-
-    @property
-    def per(self) -> Every | None:
-        return self._whole.per
-
-    @property
     def spent(self) -> Budget:
-        return self._whole.in_scope(self.scope).spent
+        return self.in_scope(self.scope).spent
 
     @property
     def remaining(self) -> Budget:
-        return self._whole.in_scope(self.scope).left
+        return self.in_scope(self.scope).left
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        return tuple(self._own())
-
-    def _own(self) -> Iterator[Entry]:
         """Charges of the part and of parts of it, with what the part was charged."""
         depth = len(self.scope.levels)
-        for entry in self._whole.entries:
-            scope = entry.scope
-            if isinstance(scope, PartScope) and scope.levels[:depth] == self.scope.levels:
-                yield replace(entry, cost=entry.amounts[depth])
+        return tuple(
+            replace(entry, cost=entry.amounts[depth])
+            for entry in self.whole.entries
+            if isinstance(entry.scope, PartScope)
+            and entry.scope.levels[:depth] == self.scope.levels
+        )
 
     @property
-    def approvals(self) -> tuple[Approval, ...]:
-        return self._whole.approvals
-
-    @property
-    def other_approvals(self) -> Mapping[str, Sequence[Approval]]:
-        return self._whole.other_approvals
-
-    @property
-    def identities(self) -> Sequence[str]:
-        return self._whole.identities
-
-    @property
-    def bound(self) -> Bound:
-        return self._whole.bound
-
-    def require_unit(self, unit: str) -> None:
-        self._whole.require_unit(unit)
+    def streams(self) -> StreamBook:
+        raise no_stream_of_part()
 
     def charge(
         self,
@@ -159,29 +126,12 @@ class PartLedger:
             raise no_stream_of_part()
         # it would be charged what other windows have paid
         require(scope is None, "a part of a frame is charged as a whole, not by windows")
-        return self._whole.charge(cost, fingerprint, unit, approval, self.scope, beginning)
-
-    def in_scope(self, scope: Scope, cost: Budget | None = None) -> InScope:
-        return self._whole.in_scope(scope, cost)
-
-    @property
-    def keeping(self) -> Keeping:
-        return self._whole.keeping
-
-    def settle(self, number: int, status: Settled, content: str | None = None) -> None:
-        self._whole.settle(number, status, content)
-
-    @property
-    def streams(self) -> StreamBook:
-        raise no_stream_of_part()
-
-    def verify(self) -> None:
-        self._whole.verify()
+        return self.whole.charge(cost, fingerprint, unit, approval, self.scope, beginning)
 
     def share(self, cost: Budget) -> Share:
         """What a plan of this cost would add to the budget of the whole frame."""
         touched = self.scope.levels[-1].touched
-        return Share(self.parts, touched, self._whole.in_scope(self.scope, cost).increase)
+        return Share(self.parts, touched, self.in_scope(self.scope, cost).increase)
 
 
 def no_stream_of_part() -> UnsupportedOperation:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.core.windows import Every
 from dpframe.errors import LedgerError, NoBudget
 from dpframe.ledger import budgets
 from dpframe.ledger.ledger import Ledger
-from dpframe.ledger.memory import MemoryLedger
+from dpframe.ledger.store import MemoryStore, Store
 from dpframe.redaction import location
 
 if TYPE_CHECKING:
     from dpframe.ledger.record import Seal
-    from dpframe.ledger.store import Store
 
 Place: TypeAlias = "str | os.PathLike[str] | None"
 
@@ -71,15 +70,12 @@ def open_ledger(
     named = DEFAULT_NAME if name is None else name
     if place is None:
         budgets.require_allowed(None, named, _full_place)
-        return MemoryLedger(budget, within, per)
-    from dpframe.ledger.memory import AbsentBudget
-    from dpframe.ledger.stored import StoredLedger  # only who keeps a budget loads its store
-
+        return Ledger(MemoryStore(), DEFAULT_NAME, budget, within, per=per)
     new = budgets.new_budget(must_exist=must_exist, create=create)
     store = store_at(place, create=new == "open")
     budgets.require_allowed(store.where, named, _full_place)
     try:
-        return StoredLedger(store, named, budget, within, must_exist=new != "open", per=per)
+        return Ledger(store, named, budget, within, must_exist=new != "open", per=per)
     except NoBudget as refusal:
         if new == "plan":
             budgets.tell_absent(refusal)
@@ -88,6 +84,36 @@ def open_ledger(
             first = (refusal.remedy or "").partition("\n")[0]
             refusal.remedy = f"{first}\nlet this run open it: add --create"
         raise
+
+
+class AbsentBudget(Ledger):
+    """A budget that does not exist, for commands that only plan: plans are those of a new one, and
+    every charge is refused.
+    """
+
+    def __init__(
+        self,
+        name: str,  # What it would be called
+        refusal: NoBudget,  # Why nothing can be charged
+        budget: Budget,
+        within: ApproxDP | None = None,
+        per: Every | None = None,
+    ) -> None:
+        super().__init__(MemoryStore(), DEFAULT_NAME, budget, within, per=per)
+        self._called = name
+        self._refusal = refusal
+
+    @property
+    def name(self) -> str:
+        return self._called
+
+    @property
+    def where(self) -> str:
+        return "not opened yet"
+
+    def charge(self, *_: object, **__: object) -> NoReturn:
+        """Raise `NoBudget`: what is released must be on record."""
+        raise self._refusal
 
 
 def _full_place(place: str | os.PathLike[str]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Timer
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 from weakref import WeakSet, finalize
 
@@ -21,13 +21,12 @@ from psycopg.errors import Diagnostic
 from psycopg.pq import TransactionStatus
 
 from dpframe.errors import LedgerError
-from dpframe.ledger.chain import RESTORE, broken, row_of
+from dpframe.ledger.chain import RESTORE, broken
 from dpframe.ledger.contents import IsRight, any_content
 from dpframe.ledger.head_file import HeadFile, claim
 from dpframe.ledger.locks import Turn, release_after
-from dpframe.ledger.memory import no_ledger
-from dpframe.ledger.record import COLUMNS, Head, Record, Seal
-from dpframe.ledger.store import LARGEST, Store, Tables
+from dpframe.ledger.record import COLUMNS, Head, Seal, no_ledger
+from dpframe.ledger.store import Row, SqlTables, Store, Tables
 
 # Where a server's database is, with user and password kept out of everything that people see.
 
@@ -106,17 +105,17 @@ CREATE TABLE dpframe_ledger.head (
     one integer PRIMARY KEY CHECK (one = 1), seq bigint NOT NULL, hash text NOT NULL,
     seal text NOT NULL)"""
 
-RELEASES = b"""
+BESIDE = {
+    "releases": b"""
 CREATE TABLE dpframe_ledger.releases (
     number bigint NOT NULL, part integer NOT NULL, content bytea NOT NULL,
-    PRIMARY KEY (number, part))"""
-"""Contents of kept results; made when the first one is kept."""
-
-STREAMS = b"""
+    PRIMARY KEY (number, part))""",
+    "streams": b"""
 CREATE TABLE dpframe_ledger.streams (
     stream bigint NOT NULL, first integer NOT NULL, content bytea NOT NULL,
-    PRIMARY KEY (stream, first))"""
-"""Rows of streams; made when the first stream is opened."""
+    PRIMARY KEY (stream, first))""",
+}
+"""Contents of kept results, and rows of streams; each is made when it is first needed."""
 
 LOCKED = b"LOCK TABLE dpframe_ledger.head IN EXCLUSIVE MODE"
 """A writer must move the head, so this keeps other writers out, and lets readers in."""
@@ -139,7 +138,7 @@ FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()"""
 """Equal for all addresses of one database, which has one ledger, also after that was put back; a
 copy in another one of the server has another place."""
 
-DESCRIBED = b"""
+DESCRIBED = """
 WITH t AS (
     SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = 'dpframe_ledger')
@@ -174,51 +173,47 @@ DESCRIPTION = sorted(
     ]
 )
 """The description of unchanged tables."""
-OF_RELEASES = (
-    "r releases p f",
-    "i releases_pkey p f",
-    "releases 1 number bigint t f ",
-    "releases 2 part integer t f ",
-    "releases 3 content bytea t f ",
-    "releases PRIMARY KEY (number, part)",
-)
-"""More of the description, if results are kept."""
-OF_STREAMS = (
-    "r streams p f",
-    "i streams_pkey p f",
-    "streams 1 stream bigint t f ",
-    "streams 2 first integer t f ",
-    "streams 3 content bytea t f ",
-    "streams PRIMARY KEY (stream, first)",
-)
-"""More of the description, if there are streams."""
+DESCRIPTIONS = {
+    table: [
+        f"r {table} p f",
+        f"i {table}_pkey p f",
+        f"{table} 1 {first} bigint t f ",
+        f"{table} 2 {second} integer t f ",
+        f"{table} 3 content bytea t f ",
+        f"{table} PRIMARY KEY ({first}, {second})",
+    ]
+    for table, first, second in (("releases", "number", "part"), ("streams", "stream", "first"))
+}
+"""More lines of it for the tables of contents and rows, where these exist."""
 
 
 LAST_PART = 2**31 - 1
 """The largest number of a part."""
 
-_ALL_ROWS = f"SELECT {', '.join(COLUMNS)} FROM ONLY dpframe_ledger.records".encode()
 _INSERT = f"INSERT INTO dpframe_ledger.records VALUES ({', '.join(['%s'] * len(COLUMNS))})".encode()
 
 
 def _is_right(found: list[str]) -> bool:
     """Whether the tables have the description of unchanged ones."""
-    beside = [part for part in (OF_RELEASES, OF_STREAMS) if set(part) <= set(found)]
+    beside = [part for part in DESCRIPTIONS.values() if set(part) <= set(found)]
     return found == sorted([*DESCRIPTION, *itertools.chain.from_iterable(beside)])
 
 
-class PostgresTables:
+class PostgresTables(SqlTables):
     """The tables, within a transaction of `connection`; `version` was read before it."""
+
+    RECORDS, HEAD = "ONLY dpframe_ledger.records", "ONLY dpframe_ledger.head"
+    MARK, HAS_PART = "%s", "pg_catalog.strpos(why, %s) > 0"
 
     def __init__(self, connection: Connection, version: str | None) -> None:
         self._connection = connection
         self._version = version
 
-    def _rows(self, statement: bytes, values: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
-        return self._connection.execute(statement, values).fetchall()
+    def fetch(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        return self._connection.execute(statement.encode(), values or None).fetchall()
 
     def exist(self) -> bool:
-        found = sorted(row[0] for row in self._rows(DESCRIBED))
+        found = sorted(row[0] for row in self.fetch(DESCRIBED))
         if not found:
             return False
         if not _is_right(found):
@@ -226,68 +221,34 @@ class PostgresTables:
         return True
 
     def create(self) -> None:
-        schema = b"SELECT 1 FROM pg_namespace WHERE nspname = 'dpframe_ledger'"
-        if not self._rows(schema):  # it may have been prepared for a role that may not create it
+        schema = "SELECT 1 FROM pg_namespace WHERE nspname = 'dpframe_ledger'"
+        if not self.fetch(schema):  # it may have been prepared for a role that may not create it
             self._connection.execute(b"CREATE SCHEMA dpframe_ledger")
         self._connection.execute(CREATED)
 
     def version(self) -> str | None:
         return self._version
 
-    def rows(self, after: int, limit: int) -> list[tuple[Any, ...]]:
-        return self._rows(_ALL_ROWS + b" WHERE seq > %s ORDER BY seq LIMIT %s", (after, limit))
-
-    def rows_at(self, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
-        return self._rows(_ALL_ROWS + b" WHERE seq = ANY(%s) ORDER BY seq", (list(numbers),))
-
-    def last(self, *acts: str, until: int | None = None) -> tuple[Any, ...] | None:
-        until = LARGEST if until is None else min(until, LARGEST)
-        wanted = _ALL_ROWS + b" WHERE act = ANY(%s) AND seq <= %s ORDER BY seq DESC LIMIT 1"
-        found = self._rows(wanted, (list(acts), until))
-        return found[0] if found else None
-
-    def last_begun(
-        self, name: str, fingerprint: str | None, text: str | None, until: int
-    ) -> tuple[Any, ...] | None:
-        part, value = (
-            (b"fingerprint = %s", fingerprint)
-            if text is None
-            else (b"pg_catalog.strpos(why, %s) > 0", text)
-        )
-        wanted = _ALL_ROWS + b" WHERE seq <= %s AND act = 'begun' AND name = %s AND " + part
-        found = self._rows(wanted + b" ORDER BY seq DESC LIMIT 1", (until, name, value))
-        return found[0] if found else None
-
-    def rows_about(self, number: int) -> list[tuple[Any, ...]]:
-        acts = b" AND act IN ('begun', 'kept', 'pruned') ORDER BY seq"
-        return self._rows(_ALL_ROWS + b" WHERE seq > %s AND refers = %s" + acts, (number, number))
-
-    def hash_of(self, seq: int) -> object:
-        wanted = b"SELECT hash FROM ONLY dpframe_ledger.records WHERE seq = %s"
-        found = self._rows(wanted, (seq,))
-        return found[0][0] if found else None
-
-    def head(self) -> Head | None:
-        found = self._rows(b"SELECT seq, hash, seal FROM ONLY dpframe_ledger.head")
-        return Head(*found[0]) if found else None
-
-    def insert(self, record: Record, head: Head, *, new: bool) -> None:
-        if self._connection.execute(_INSERT, row_of(record)).rowcount != 1:
+    def append(self, rows: Sequence[Row], head: Head | None, *, new: bool = False) -> None:
+        with self._connection.cursor() as cursor:
+            added = 0
+            if head is None:  # those of a ledger that moves here: there may be many
+                cursor.executemany(_INSERT, rows)
+                added = cursor.rowcount
+            else:
+                for row in rows:
+                    added += cursor.execute(_INSERT, row).rowcount
+        if added != len(rows):
             raise broken("its table refuses new records")
-        self._move_head(head, new=new)
-
-    def insert_head(self, head: Head) -> None:
-        self._move_head(head, new=True)
-
-    def _move_head(self, head: Head, *, new: bool) -> None:
-        to = (head.seq, head.hash, head.seal)
-        moved = self._rows(
-            b"INSERT INTO dpframe_ledger.head VALUES (1, %s, %s, %s) RETURNING "
-            b"current_setting('fsync')"
+        if head is None:
+            return
+        moved = self.fetch(
+            "INSERT INTO dpframe_ledger.head VALUES (1, %s, %s, %s) RETURNING "
+            "current_setting('fsync')"
             if new
-            else b"UPDATE dpframe_ledger.head SET seq = %s, hash = %s, seal = %s RETURNING "
-            b"current_setting('fsync')",
-            to,
+            else "UPDATE dpframe_ledger.head SET seq = %s, hash = %s, seal = %s RETURNING "
+            "current_setting('fsync')",
+            (head.seq, head.hash, head.seal),
         )
         if not moved:
             raise broken("its head cannot be updated")
@@ -297,88 +258,26 @@ class PostgresTables:
                 remedy="switch it on: ALTER SYSTEM SET fsync = on, then SELECT pg_reload_conf()",
             )
 
-    def insert_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        with self._connection.cursor() as cursor:
-            cursor.executemany(_INSERT, rows)
-
-    def have_releases(self) -> bool:
-        """Whether there is a table of contents."""
-        known = b"SELECT pg_catalog.to_regclass('dpframe_ledger.releases') IS NOT NULL"
-        return self._rows(known) == [(True,)]
+    def has(self, table: str) -> bool:
+        """Whether there is a table of contents or rows."""
+        known = "SELECT pg_catalog.to_regclass(%s) IS NOT NULL"
+        return self.fetch(known, [f"dpframe_ledger.{table}"]) == [(True,)]
 
     def may(self, table: str, *rights: str) -> bool:
         """Whether this role has some rights on a table that is there."""
-        known = b"SELECT pg_catalog.has_table_privilege(%s, %s)"
+        known = "SELECT pg_catalog.has_table_privilege(%s, %s)"
         name = f"dpframe_ledger.{table}"
-        return all(self._rows(known, (name, right)) == [(True,)] for right in rights)
+        return all(self.fetch(known, (name, right)) == [(True,)] for right in rights)
 
-    def make_releases(self) -> None:
-        """Make the table of contents, if it is not there."""
-        if not self.have_releases():
-            self._connection.execute(RELEASES)
+    def make(self, table: str) -> None:
+        """Make a table of contents or rows, if it is not there."""
+        if not self.has(table):
+            self._connection.execute(BESIDE[table])
 
-    def put_release(self, number: int, blobs: Sequence[bytes]) -> None:
-        """Keep the content of a charge, in parts with consecutive numbers from a random start:
-        rows that another user inserted for the charge do no harm.
-        """
-        first = 1 + secrets.randbelow(LAST_PART - len(blobs))
-        for part, blob in enumerate(blobs, start=first):
-            self._connection.execute(
-                b"INSERT INTO dpframe_ledger.releases VALUES (%s, %s, %s)", (number, part, blob)
-            )
-
-    def release(self, number: int) -> dict[int, bytes]:
-        """All that was inserted for a charge, by part."""
-        if not self.have_releases():
-            return {}
-        wanted = b"SELECT part, content FROM ONLY dpframe_ledger.releases WHERE number = %s"
-        return {part: bytes(content) for part, content in self._rows(wanted, (number,))}
-
-    def drop_release(self, number: int) -> bool:
-        """Delete the content of a charge; whether there was one."""
-        if not self.have_releases():
-            return False
-        done = self._connection.execute(
-            b"DELETE FROM ONLY dpframe_ledger.releases WHERE number = %s", (number,)
-        )
-        return done.rowcount > 0
-
-    def is_locked(self, number: int) -> bool:
-        """Whether another process holds an advisory lock exclusively; a check only shares it."""
-        wanted = b"SELECT pg_catalog.pg_try_advisory_xact_lock_shared(%s)"
-        return self._rows(wanted, (number,)) != [(True,)]
-
-    def have_streams(self) -> bool:
-        """Whether there is a table of rows."""
-        known = b"SELECT pg_catalog.to_regclass('dpframe_ledger.streams') IS NOT NULL"
-        return self._rows(known) == [(True,)]
-
-    def make_streams(self) -> None:
-        """Make the table of rows, if it is not there."""
-        if not self.have_streams():
-            self._connection.execute(STREAMS)
-
-    def rows_of_stream(self, stream: int, firsts: Sequence[int]) -> dict[int, bytes]:
-        """What is kept of a stream from some periods on."""
-        if not self.have_streams():
-            return {}
-        wanted = (
-            b"SELECT first, content FROM ONLY dpframe_ledger.streams "
-            b"WHERE stream = %s AND first = ANY(%s)"
-        )
-        return {
-            first: bytes(content) for first, content in self._rows(wanted, (stream, list(firsts)))
-        }
-
-    def row_of_stream(self, stream: int, first: int) -> bytes | None:
-        """What is kept of a stream from a period on."""
-        return self.rows_of_stream(stream, [first]).get(first)
-
-    def put_row_of_stream(self, stream: int, first: int, content: bytes) -> None:
-        """Keep it, where nothing is kept."""
-        self._connection.execute(
-            b"INSERT INTO dpframe_ledger.streams VALUES (%s, %s, %s)", (stream, first, content)
-        )
+    def put(self, table: str, number: int, part: int, content: bytes) -> None:
+        """Keep one content, or the rows of one period, where nothing is kept."""
+        insert = f"INSERT INTO dpframe_ledger.{table} VALUES (%s, %s, %s)"
+        self._connection.execute(insert.encode(), (number, part, content))
 
     def require_sound(self) -> None:
         """Nothing to ask: pages with wrong checksums are refused when they are read."""
@@ -499,93 +398,95 @@ def unconnected(where: str, error: psycopg.Error) -> LedgerError:
     return LedgerError(f"the ledger {where!r} cannot be opened: {why}", remedy=remedy)
 
 
-# Contents of kept results in PostgreSQL: a table next to the records, made when it is first needed.
+# Contents of kept results, and rows of streams, in PostgreSQL: tables next to the records.
 #
 # The process that computes a result holds an advisory lock meanwhile, in its own transaction on its
 # own connection. It is gone when the process is, and poolers that share connections leave
-# transactions alone.
+# transactions alone. Who writes rows of a stream holds the lock that every writer of the ledger
+# takes, so the first under a name is the only one.
 
 R = TypeVar("R")
 
 
-class WithTables(Protocol):
-    """Does some work with the tables in a transaction of a store, for writing or not."""
-
-    def __call__(self, work: Callable[[PostgresTables], R], *, writing: bool = False) -> R:
-        """What the work returns."""
-        ...
-
-
 class PostgresContents:
-    """The table ``releases``.
+    """The tables ``releases`` and ``streams`` next to the records of a store."""
 
-    Parameters
-    ----------
-    where
-        The place, for people.
-    with_tables
-        Does some work in a transaction of the store.
-    connect
-        Makes another connection to the database.
-    """
-
-    def __init__(
-        self, where: str, with_tables: WithTables, connect: Callable[[], Connection]
-    ) -> None:
-        self._where = where
-        self._with_tables = with_tables
-        self._connect = connect
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
 
     def prepare(self) -> None:
-        if not self._with_tables(self._may_keep):
-            self._with_tables(lambda tables: tables.make_releases(), writing=True)
+        self._prepare("releases", "results")
 
-    def _may_keep(self, tables: PostgresTables) -> bool:
-        """Whether the table is there, which this role must be allowed to use then."""
-        there = tables.have_releases()
-        if there and not tables.may("releases", "SELECT", "INSERT"):
-            raise LedgerError(
-                f"this role may not keep results in {self._where!r}",
-                remedy="grant it SELECT and INSERT on dpframe_ledger.releases; nothing was charged",
-            )
-        return there
+    def prepare_rows(self) -> None:
+        self._prepare("streams", "the rows of streams")
+
+    def _prepare(self, table: str, what: str) -> None:
+        """Make a table, or find out whether this role may use it."""
+
+        def may_keep(tables: PostgresTables) -> bool:
+            there = tables.has(table)
+            if there and not tables.may(table, "SELECT", "INSERT"):
+                raise LedgerError(
+                    f"this role may not keep {what} in {self._store.where!r}",
+                    remedy=f"grant it SELECT and INSERT on dpframe_ledger.{table}; nothing was "
+                    "charged",
+                )
+            return there
+
+        if not self._store.with_tables(may_keep):
+            self._store.with_tables(lambda tables: tables.make(table), writing=True)
 
     def write(self, number: int, blobs: Sequence[bytes]) -> None:
-        def writing(tables: PostgresTables) -> None:
-            tables.make_releases()
-            tables.put_release(number, blobs)
+        # With numbers from a random one on: rows that another user inserted for the charge do no
+        # harm.
+        first = 1 + secrets.randbelow(LAST_PART - len(blobs))
 
-        self._with_tables(writing, writing=True)
+        def writing(tables: PostgresTables) -> None:
+            tables.make("releases")
+            for part, blob in enumerate(blobs, start=first):
+                tables.put("releases", number, part, blob)
+
+        self._store.with_tables(writing, writing=True)
 
     def read(self, number: int, count: int, is_right: IsRight = any_content) -> list[bytes] | None:
-        parts = self._with_tables(lambda tables: tables.release(number))
+        wanted = "SELECT part, content FROM ONLY dpframe_ledger.releases WHERE number = %s"
+        parts: dict[int, bytes] = dict(self._rows_of("releases", wanted, [number]))
         every = ([parts.get(first + n) for n in range(count)] for first in sorted(parts))
-        found = [[part for part in one if part is not None] for one in every]
+        found = [[bytes(part) for part in one if part is not None] for one in every]
         whole = [one for one in found if len(one) == count]
         return next(filter(is_right, whole), whole[0] if whole else None)
 
+    def _rows_of(
+        self, table: str, statement: str, values: Sequence[object], *, writing: bool = False
+    ) -> list[Row]:
+        """What a statement answers about a table; nothing where that was not made yet."""
+        return self._store.with_tables(
+            lambda tables: tables.fetch(statement, values) if tables.has(table) else [],
+            writing=writing,
+        )
+
     def prepare_removal(self) -> None:
         def preparing(tables: PostgresTables) -> None:
-            if tables.have_releases() and not tables.may("releases", "SELECT", "DELETE"):
+            if tables.has("releases") and not tables.may("releases", "SELECT", "DELETE"):
                 raise LedgerError(
-                    f"this role may not delete results from {self._where!r}",
+                    f"this role may not delete results from {self._store.where!r}",
                     remedy="grant it SELECT and DELETE on dpframe_ledger.releases; nothing was "
                     "deleted",
                 )
 
-        self._with_tables(preparing)
+        self._store.with_tables(preparing)
 
     def remove(self, number: int, count: int) -> bool:
-        return self._with_tables(lambda tables: tables.drop_release(number), writing=True)
+        dropped = "DELETE FROM ONLY dpframe_ledger.releases WHERE number = %s RETURNING part"
+        return bool(self._rows_of("releases", dropped, [number], writing=True))
 
     def present(self, token: str, work: Callable[[], R]) -> R:
         connections: list[Connection] = []
         process = os.getpid()
 
         def locked() -> R:
-            connections.append(self._connect())
-            _HELD.add(connections[0])
-            with explained(self._where):
+            connections.append(self._store.connect_beside())
+            with explained(self._store.where):
                 connections[0].execute(_BEGIN)
                 connections[0].execute(_LOCK, (_number(token),))
             return work()
@@ -600,9 +501,35 @@ class PostgresContents:
         return release_after(locked, let_go)
 
     def is_present(self, token: str) -> bool:
-        return self._with_tables(lambda tables: tables.is_locked(_number(token)))
+        # Who looks only shares the lock, so that two of them do not take each other for its owner.
+        wanted = "SELECT pg_catalog.pg_try_advisory_xact_lock_shared(%s)"
+        found = self._store.with_tables(lambda tables: tables.fetch(wanted, [_number(token)]))
+        return found != [(True,)]
+
+    def place_of_rows(self, stream: int, first: int) -> str:
+        table = f"dpframe_ledger.streams of {self._store.where!r}"
+        return f"in {table} (stream {stream}, first {first})"
+
+    def rows(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
+        rows = self._rows_of("streams", _ROWS, [stream, list(firsts)]) if firsts else []
+        found: dict[int, bytes] = dict(rows)
+        return [bytes(found[first]) if first in found else None for first in firsts]
+
+    def keep_rows(self, stream: int, first: int, content: bytes) -> bytes:
+        def keeping(tables: PostgresTables) -> bytes:
+            tables.make("streams")
+            found = tables.fetch(_ROWS, [stream, [first]])
+            if found:
+                return bytes(found[0][1])
+            tables.put("streams", stream, first, content)
+            return content
+
+        return self._store.with_tables(keeping, writing=True)
 
 
+_ROWS = (
+    "SELECT first, content FROM ONLY dpframe_ledger.streams WHERE stream = %s AND first = ANY(%s)"
+)
 _BEGIN = (
     b"BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0; "
     b"SET LOCAL tcp_keepalives_idle = 30; SET LOCAL tcp_keepalives_interval = 10; "
@@ -615,85 +542,10 @@ ended at once.
 """
 _LOCK = b"SELECT pg_catalog.pg_advisory_xact_lock(%s)"
 
-_HELD: WeakSet[Connection] = WeakSet()
-
 
 def _number(token: str) -> int:
     """The number of a lock, of those that PostgreSQL has."""
     return int.from_bytes(bytes.fromhex(token)[:8], signed=True)
-
-
-def _release_contents() -> None:
-    """A server notices that a process was killed when its connection ends: a child would keep it
-    open.
-    """
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for connection in list(_HELD):
-        if not connection.closed:
-            os.dup2(nothing, connection.fileno(), inheritable=False)
-    os.close(nothing)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_release_contents)
-
-
-# Rows of streams in PostgreSQL: a table next to the records, made when it is first needed.
-#
-# A writer holds the lock that every writer of the ledger takes, so the first under a name is the
-# only one.
-
-
-class PostgresRows:
-    """The table ``streams``.
-
-    Parameters
-    ----------
-    where
-        The place, for people.
-    with_tables
-        Does some work in a transaction of the store.
-    """
-
-    def __init__(self, where: str, with_tables: WithTables) -> None:
-        self._where = where
-        self._with_tables = with_tables
-
-    def prepare(self) -> None:
-        if not self._with_tables(self._may_keep):
-            self._with_tables(lambda tables: tables.make_streams(), writing=True)
-
-    def _may_keep(self, tables: PostgresTables) -> bool:
-        """Whether the table is there, which this role must be allowed to use then."""
-        there = tables.have_streams()
-        if there and not tables.may("streams", "SELECT", "INSERT"):
-            raise LedgerError(
-                f"this role may not keep the rows of streams in {self._where!r}",
-                remedy="grant it SELECT and INSERT on dpframe_ledger.streams; nothing was charged",
-            )
-        return there
-
-    def place(self, stream: int, first: int) -> str:
-        return f"in dpframe_ledger.streams of {self._where!r} (stream {stream}, first {first})"
-
-    def read(self, stream: int, first: int) -> bytes | None:
-        return self._with_tables(lambda tables: tables.row_of_stream(stream, first))
-
-    def read_all(self, stream: int, firsts: Sequence[int]) -> list[bytes | None]:
-        if not firsts:
-            return []
-        found = self._with_tables(lambda tables: tables.rows_of_stream(stream, firsts))
-        return [found.get(first) for first in firsts]
-
-    def keep(self, stream: int, first: int, content: bytes) -> bytes:
-        def keeping(tables: PostgresTables) -> bytes:
-            tables.make_streams()
-            found = tables.row_of_stream(stream, first)
-            if found is None:
-                tables.put_row_of_stream(stream, first, content)
-            return content if found is None else found
-
-        return self._with_tables(keeping, writing=True)
 
 
 # A ledger in PostgreSQL, shared by threads, processes and machines.
@@ -713,26 +565,15 @@ class PostgresRows:
 CREATING = b"SELECT pg_catalog.pg_advisory_xact_lock(28271082979028325)"  # "dpframe", in ASCII
 
 
+_CONNECTIONS: WeakSet[Connection] = WeakSet()
+"""All connections of this process."""
+
 _INHERITED: list[Connection] = []
 """Connections of a parent process, kept so that nothing closes them here."""
 
 
 class PostgresStore(Store):
-    """The schema ``dpframe_ledger`` of a database.
-
-    Parameters
-    ----------
-    address
-        The address of the database.
-    seal
-        How records are hashed.
-    witness
-        The path of a head file, if any.
-    timeout
-        Seconds to wait for a lock; a statement may take four times as long.
-    create
-        Whether a missing ledger may be created.
-    """
+    """The schema ``dpframe_ledger`` of a database."""
 
     counts_appends = False
 
@@ -741,9 +582,9 @@ class PostgresStore(Store):
         address: Address,
         seal: Seal,
         *,
-        witness: Path | None = None,
-        timeout: float = 15.0,
-        create: bool = True,
+        witness: Path | None = None,  # The path of a head file, if any
+        timeout: float = 15.0,  # Seconds to wait for a lock; a statement may take four times them
+        create: bool = True,  # Whether a missing ledger may be created
     ) -> None:
         super().__init__(seal, () if witness is None else (HeadFile(witness, seal, alone=False),))
         self._turn = Turn()
@@ -771,12 +612,9 @@ class PostgresStore(Store):
 
     @property
     def contents(self) -> PostgresContents:
-        return PostgresContents(self.where, self._with_tables, self._connect_beside)
+        return PostgresContents(self)
 
-    def rows_of_streams(self) -> PostgresRows:
-        return PostgresRows(self.where, self._with_tables)
-
-    def _with_tables(self, work: Callable[[PostgresTables], R], *, writing: bool = False) -> R:
+    def with_tables(self, work: Callable[[PostgresTables], R], *, writing: bool = False) -> R:
         """What some work makes of the tables, in a transaction that adds no record."""
 
         def with_tables(tables: Tables, *_: object) -> R:
@@ -905,9 +743,9 @@ class PostgresStore(Store):
 
     def _connect(self) -> Connection:
         self._version = None  # it may be another server
-        return self._connect_beside()
+        return self.connect_beside()
 
-    def _connect_beside(self) -> Connection:
+    def connect_beside(self) -> Connection:
         """Another connection."""
         parameters: dict[str, Any] = {**self._address.parameters, "client_encoding": "utf8"}
         try:
@@ -918,6 +756,7 @@ class PostgresStore(Store):
             )
         except psycopg.Error as error:
             raise unconnected(self.where, error) from None
+        _CONNECTIONS.add(connection)
         finalize(self, _close, connection, os.getpid())
         connection.add_notice_handler(partial(_note_warning, self._warnings))
         encoding = connection.info.parameter_status("server_encoding")
@@ -932,20 +771,23 @@ class PostgresStore(Store):
 _STORES: WeakSet[PostgresStore] = WeakSet()
 
 
-def _release_stores() -> None:
+def _leave_connections() -> None:
     """A server notices that a process was killed when its connection ends: a child that never uses
-    the ledger would keep it, and with it the lock of its parent.
+    the ledger would keep it open, and with it what its parent has locked.
     """
     nothing = os.open(os.devnull, os.O_RDWR)
-    for store in _STORES:
-        if store._connection is not None and not store._connection.closed:
-            os.dup2(nothing, store._connection.fileno(), inheritable=False)
-            store._leave()
+    for connection in list(_CONNECTIONS):
+        if not connection.closed:
+            os.dup2(nothing, connection.fileno(), inheritable=False)
+            _INHERITED.append(connection)
     os.close(nothing)
+    _CONNECTIONS.clear()
+    for store in list(_STORES):
+        store._leave()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_release_stores)
+    os.register_at_fork(after_in_child=_leave_connections)
 
 
 def _cancel(connection: Connection) -> None:

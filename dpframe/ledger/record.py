@@ -14,6 +14,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 from functools import lru_cache
 from json import JSONEncoder
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
@@ -369,6 +370,21 @@ def no_budget(name: str, known: Iterable[str], where: str | None = None) -> NoBu
         where=f"name={name!r}",
         why=f"its budgets are {name_list(names)}" if names else "it has no budget yet",
         remedy=(f"write name={' or '.join(map(repr, close))}", create) if close else create,
+    )
+
+
+def no_ledger(where: str | Path) -> NoBudget:
+    """The refusal of a ledger that does not exist."""
+    is_file = "://" not in str(where)
+    start = f"dpframe looked in the folder {str(Path(os.path.abspath(where)).parent)!r}"
+    return NoBudget(
+        f"there is no ledger {str(where)!r}",
+        where="ledger",
+        why=start if is_file else None,
+        remedy=(
+            f"write the {'path' if is_file else 'URL'} of a ledger that exists",
+            f"open a budget in a new ledger: {create_command()}",
+        ),
     )
 
 

@@ -12,17 +12,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 from weakref import WeakValueDictionary, finalize
 
 from dpframe.errors import LedgerError
-from dpframe.ledger.chain import RESTORE, broken, row_of
-from dpframe.ledger.contents import FOLDER, ROWS, FolderContents, FolderRows
+from dpframe.ledger.chain import RESTORE, broken
+from dpframe.ledger.contents import FolderContents, is_at
 from dpframe.ledger.head_file import HeadFile, claim, require_alone
 from dpframe.ledger.locks import REGISTER, STEP, Turn, release_after, wait
-from dpframe.ledger.memory import no_ledger
-from dpframe.ledger.record import COLUMNS, Head, Record, Seal
-from dpframe.ledger.store import LARGEST, Store
+from dpframe.ledger.record import COLUMNS, Head, Seal, no_ledger
+from dpframe.ledger.store import Row, SqlTables, Store
 
 # The lock of a ledger's file, which nothing else that happens in the process can drop.
 #
@@ -152,7 +151,7 @@ class FileLock:
                 self._open(beside, create=True)
             file = self._files[beside]
             self._wait(lambda file=file: fcntl.flock(file, kind), deadline)  # type: ignore[misc]
-            if _is_at(file, beside):
+            if is_at(file, beside):
                 return
             os.close(self._files.pop(beside))
 
@@ -180,7 +179,7 @@ class FileLock:
     def require_kept(self) -> None:
         """Refuse to continue if the second file that is locked was removed."""
         beside = self._path.with_name(self._path.name + ".lock")
-        if beside in self._files and not _is_at(self._files[beside], beside):
+        if beside in self._files and not is_at(self._files[beside], beside):
             raise LedgerError(
                 f"the lock {str(beside)!r} was moved or deleted while it was in use",
                 remedy="leave the lock file where it is, and run again; nothing was released",
@@ -190,13 +189,6 @@ class FileLock:
 def _set(file: int, kind: int, byte: int, length: int = 1) -> None:
     wanted = struct.pack("hhqqi", kind, os.SEEK_SET, byte, length, 0)
     fcntl.fcntl(file, fcntl.F_OFD_SETLK, wanted)
-
-
-def _is_at(file: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _close_all(files: dict[Path, int]) -> None:
@@ -273,20 +265,21 @@ TABLES = {
     seal TEXT NOT NULL)""",
 }
 
-_ALL = f"SELECT {', '.join(COLUMNS)} FROM records"
 _INSERT = f"INSERT INTO records VALUES ({', '.join('?' * len(COLUMNS))})"
 
 
-class SqliteTables:
+class SqliteTables(SqlTables):
     """The tables of the file at `path`, within a transaction of `connection`."""
+
+    RECORDS, HEAD, MARK, HAS_PART = "records", "head", "?", "instr(why, ?) > 0"
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
 
     def exist(self) -> bool:
-        found = self._connection.execute("SELECT name, sql FROM sqlite_master").fetchall()
-        mark = self._connection.execute("PRAGMA application_id").fetchone()[0]
+        found = self.fetch("SELECT name, sql FROM sqlite_master")
+        mark = self.fetch("PRAGMA application_id")[0][0]
         if not found and not mark:
             return False
         if mark != APPLICATION:
@@ -304,75 +297,21 @@ class SqliteTables:
             self._connection.execute(table)
 
     def version(self) -> int:
-        version: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        version: int = self.fetch("PRAGMA data_version")[0][0]
         return version
 
-    def rows(self, after: int, limit: int) -> list[tuple[Any, ...]]:
-        # Read at once: a query that is left halfway would keep its lock.
-        wanted = f"{_ALL} WHERE seq > ? ORDER BY seq LIMIT ?"
-        return self._connection.execute(wanted, (after, limit)).fetchall()
-
-    def rows_at(self, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = []
-        for number in numbers:
-            rows += self._connection.execute(f"{_ALL} WHERE seq = ?", (number,)).fetchall()
-        return rows
-
-    def last(self, *acts: str, until: int | None = None) -> tuple[Any, ...] | None:
-        marks = ", ".join("?" * len(acts))
-        given = (*acts, LARGEST if until is None else min(until, LARGEST))
-        wanted = f"{_ALL} WHERE act IN ({marks}) AND seq <= ? ORDER BY seq DESC LIMIT 1"
-        row: tuple[Any, ...] | None = self._connection.execute(wanted, given).fetchone()
-        return row
-
-    def last_begun(
-        self, name: str, fingerprint: str | None, text: str | None, until: int
-    ) -> tuple[Any, ...] | None:
-        part, value = (
-            ("fingerprint = ?", fingerprint) if text is None else ("instr(why, ?) > 0", text)
-        )
-        wanted = (
-            f"{_ALL} WHERE seq <= ? AND act = 'begun' AND name = ? AND {part} "
-            "ORDER BY seq DESC LIMIT 1"
-        )
-        row: tuple[Any, ...] | None
-        row = self._connection.execute(wanted, (until, name, value)).fetchone()
-        return row
-
-    def rows_about(self, number: int) -> list[tuple[Any, ...]]:
-        wanted = (
-            f"{_ALL} WHERE seq > ? AND refers = ? AND act IN ('begun', 'kept', 'pruned') "
-            "ORDER BY seq"
-        )
-        return self._connection.execute(wanted, (number, number)).fetchall()
-
-    def hash_of(self, seq: int) -> object:
-        wanted = "SELECT hash FROM records WHERE seq = ?"
-        found: tuple[object, ...] | None = self._connection.execute(wanted, (seq,)).fetchone()
-        return None if found is None else found[0]
-
-    def head(self) -> Head | None:
-        found = self._connection.execute("SELECT seq, hash, seal FROM head").fetchall()
-        if not found:
-            return None
-        if [type(value) for value in found[0]] != [int, str, str]:
-            raise broken("its head was changed")
-        return Head(*found[0])
-
-    def insert(self, record: Record, head: Head, *, new: bool) -> None:
-        self._connection.execute(_INSERT, row_of(record))
-        self.insert_head(head)
-
-    def insert_head(self, head: Head) -> None:
-        values = (head.seq, head.hash, head.seal)
-        self._connection.execute("INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?)", values)
-
-    def insert_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def append(self, rows: Sequence[Row], head: Head | None, *, new: bool = False) -> None:
         self._connection.executemany(_INSERT, rows)
+        if head is not None:
+            values = (head.seq, head.hash, head.seal)
+            self._connection.execute("INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?)", values)
 
     def require_sound(self) -> None:
-        if self._connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
+        if self.fetch("PRAGMA integrity_check") != [("ok",)]:
             raise broken("the file is damaged")
+
+    def fetch(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        return self._connection.execute(statement, values).fetchall()
 
 
 # What went wrong with a ledger's file, in words.
@@ -428,21 +367,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 class SqliteStore(Store):
-    """The file at `path`.
-
-    Parameters
-    ----------
-    path
-        The path of the file; a head file is next to it.
-    seal
-        How records are hashed.
-    pin
-        The path of one more head file, if any.
-    timeout
-        Seconds to wait for a lock.
-    create
-        Whether a missing file may be created.
-    """
+    """The file at `path`, with a head file next to it."""
 
     counts_appends = True
 
@@ -451,9 +376,9 @@ class SqliteStore(Store):
         path: Path,
         seal: Seal,
         *,
-        pin: Path | None = None,
-        timeout: float = 15.0,
-        create: bool = True,
+        pin: Path | None = None,  # The path of one more head file, if any
+        timeout: float = 15.0,  # Seconds to wait for a lock
+        create: bool = True,  # Whether a missing file may be created
     ) -> None:
         self.path = Path(os.path.realpath(path))
         beside = HeadFile(
@@ -475,10 +400,7 @@ class SqliteStore(Store):
 
     @property
     def contents(self) -> FolderContents:
-        return FolderContents(self.path.with_name(self.path.name + FOLDER))
-
-    def rows_of_streams(self) -> FolderRows:
-        return FolderRows(self.path.with_name(self.path.name + ROWS))
+        return FolderContents(self.path)
 
     # -- transactions ---------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias, TypeVar
 
@@ -19,15 +19,15 @@ from dpframe.ledger.chain import (
     is_due,
     promised,
     require_here,
+    row_of,
     state_of,
     unwitnessed,
     verified,
 )
-from dpframe.ledger.contents import Contents, RowContents
+from dpframe.ledger.contents import Contents, MemoryContents
 from dpframe.ledger.head_file import HeadFile, Seen
-from dpframe.ledger.kept import Older
 from dpframe.ledger.locks import Turn, close_all, release_after
-from dpframe.ledger.record import Draft, Head, Record, Seal, sealed
+from dpframe.ledger.record import COLUMNS, Draft, Head, Record, Seal, sealed
 
 # The operations of a store's tables, for any kind of storage.
 
@@ -37,6 +37,9 @@ STEP = 2048
 
 LARGEST = 2**63 - 1
 """Number of a record that is kept."""
+
+Row: TypeAlias = "tuple[Any, ...]"
+"""A record as the tables hold it: its values in the order of `COLUMNS`. It may be forged."""
 
 
 class Tables(Protocol):
@@ -56,48 +59,25 @@ class Tables(Protocol):
         """A value that changes when another process has written; see `Store.counts_appends`."""
         ...
 
-    def rows(self, after: int, limit: int) -> list[tuple[Any, ...]]:
-        """Rows after a number, as many as asked for at most, with values as in `COLUMNS`."""
-        ...
-
-    def rows_at(self, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
-        """The existing rows with these numbers, by number."""
-        ...
-
-    def last(self, *acts: str, until: int | None = None) -> tuple[Any, ...] | None:
-        """The last row of one of these kinds, of those up to a number."""
-        ...
-
-    def last_begun(
-        self, name: str, fingerprint: str | None, text: str | None, until: int
-    ) -> tuple[Any, ...] | None:
-        """The last row up to a number by which a result of a budget was begun: of a plan, or whose
-        `why` has a part.
-        """
-        ...
-
-    def rows_about(self, number: int) -> list[tuple[Any, ...]]:
-        """The rows after a charge about its result, in order."""
-        ...
-
-    def hash_of(self, seq: int) -> object:
-        """The stored hash of a record, None if the number does not exist."""
+    def rows(
+        self,
+        limit: int,  # How many at most
+        *,
+        after: int = 0,
+        until: int = LARGEST,  # Their numbers are larger than the one, and at most the other
+        newest: bool = False,  # Whether the last ones come first
+        part: str | None = None,  # Text that is part of their `why`
+        **among: Sequence[object],  # By column, the values that they may have
+    ) -> list[Row]:
+        """Rows in the order of their numbers."""
         ...
 
     def head(self) -> Head | None:
         """The stored head, verified or not."""
         ...
 
-    def insert(self, record: Record, head: Head, *, new: bool) -> None:
-        """Add a record, and move the head to it, or make the head if the tables are new."""
-        ...
-
-    def insert_head(self, head: Head) -> None:
-        """Make the head of new tables, without a record."""
-        ...
-
-    def insert_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Add rows, and leave the head where it is."""
+    def append(self, rows: Sequence[Row], head: Head | None, *, new: bool = False) -> None:
+        """Add rows, and move the head if one is given; it is made if it is `new`."""
         ...
 
     def require_sound(self) -> None:
@@ -105,53 +85,78 @@ class Tables(Protocol):
         ...
 
 
-def rows_after(tables: Tables, seq: int) -> Iterator[list[tuple[Any, ...]]]:
+class SqlTables(ABC):
+    """Tables of a database, and the statements that all databases understand."""
+
+    RECORDS: ClassVar[str]
+    HEAD: ClassVar[str]
+    MARK: ClassVar[str]
+    """Stands for a value in a statement."""
+    HAS_PART: ClassVar[str]
+    """The condition that `why` has a part."""
+
+    @abstractmethod
+    def fetch(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        """All rows of an answer. They are read at once: a query that is left halfway would keep its
+        lock.
+        """
+
+    def rows(
+        self,
+        limit: int,
+        *,
+        after: int = 0,
+        until: int = LARGEST,
+        newest: bool = False,
+        part: str | None = None,
+        **among: Sequence[object],
+    ) -> list[Row]:
+        tests = [f"seq > {self.MARK}", f"seq <= {self.MARK}"]
+        values: list[object] = [after, min(until, LARGEST)]
+        if part is not None:
+            tests.append(self.HAS_PART)
+            values.append(part)
+        for column, some in among.items():
+            tests.append(f"{column} IN ({', '.join([self.MARK] * len(some))})")
+            values += some
+        statement = (
+            f"SELECT {', '.join(COLUMNS)} FROM {self.RECORDS} WHERE {' AND '.join(tests)} "
+            f"ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT {self.MARK}"
+        )
+        return self.fetch(statement, [*values, limit])
+
+    def head(self) -> Head | None:
+        found = self.fetch(f"SELECT seq, hash, seal FROM {self.HEAD}")
+        if not found:
+            return None
+        if [type(value) for value in found[0]] != [int, str, str]:
+            raise broken("its head was changed")
+        return Head(*found[0])
+
+
+def hash_at(tables: Tables, seq: int) -> object:
+    """The stored hash of a record, None if the number does not exist."""
+    found = tables.rows(1, seq=[seq])
+    return found[0][-1] if found else None
+
+
+def rows_at(tables: Tables, numbers: Sequence[int]) -> Iterator[Row]:
+    """The existing rows with these numbers, which rise."""
+    for start in range(0, len(numbers), _AT_ONCE):
+        yield from tables.rows(_AT_ONCE, seq=numbers[start : start + _AT_ONCE])
+
+
+_AT_ONCE = 500
+"""Numbers in one statement; old versions of SQLite allow 999."""
+
+
+def rows_after(tables: Tables, seq: int) -> Iterator[list[Row]]:
     """All rows after a number, some at a time."""
-    while rows := tables.rows(seq, STEP):
+    while rows := tables.rows(STEP, after=seq):
         yield rows
         if len(rows) < STEP:
             return
         seq = rows[-1][0]
-
-
-# Records of results that no checkpoint names, looked up in the tables of a ledger.
-
-
-class RecordedResults:
-    """Those between two numbers, in a transaction that is under way.
-
-    Parameters
-    ----------
-    tables
-        The ledger's tables, in that transaction.
-    seal
-        With the key that the ledger has.
-    older
-        The numbers.
-    """
-
-    def __init__(self, tables: Tables, seal: Seal, older: Older) -> None:
-        self._tables = tables
-        self._seal = seal
-        self._older = older
-
-    def begun(self, name: str, fingerprint: str | None, text: str | None) -> Iterator[Record]:
-        last = self._older.until
-        while row := self._tables.last_begun(name, fingerprint, text, last):
-            if row[0] <= self._older.since:
-                return
-            yield self._read(row)
-            last = row[0] - 1
-
-    def begun_by(self, number: int) -> Record | None:
-        rows = self._tables.rows_at([number - 1])
-        return self._read(rows[0]) if rows and rows[0][3] == "begun" else None
-
-    def after(self, number: int) -> list[Record]:
-        return [self._read(row) for row in self._tables.rows_about(number)]
-
-    def _read(self, row: tuple[Any, ...]) -> Record:
-        return verified(row, self._seal)
 
 
 # Transactions at one place; each sees a chain that is verified.
@@ -177,22 +182,27 @@ LISTED = 4 * EVERY
 R = TypeVar("R")
 
 
-class Transactions(ABC):
-    """Transactions at one place; safe between threads, forks and processes.
+Made: TypeAlias = Draft | Sequence[Draft] | None
+"""What is to be recorded together; nothing builds on another part of it."""
 
-    Parameters
-    ----------
-    seal
-        How records are hashed.
-    witnesses
-        Where the head is written down once more.
+
+class Store(ABC):
+    """Records at one place; safe between threads, forks and processes. A store knows how to begin
+    and end a transaction; its tables know the statements.
     """
 
     counts_appends: ClassVar[bool]
     """Whether the version of the tables changes with every write of another process, so that an
     equal one proves that there was no write; or only with writes that no ledger makes."""
 
-    def __init__(self, seal: Seal, witnesses: tuple[HeadFile, ...]) -> None:
+    is_shared: ClassVar[bool] = True
+    """Whether other processes can use it, and refer to it."""
+
+    def __init__(
+        self,
+        seal: Seal,  # How records are hashed
+        witnesses: tuple[HeadFile, ...],  # Where the head is written down once more
+    ) -> None:
         self._seal = seal
         self._witnesses = witnesses
         self._seen: list[Seen | None] = []
@@ -204,11 +214,21 @@ class Transactions(ABC):
         self._claimed: str | None = None
         self._promise: Head | None = None
         self._hashes = False
-        self._process = os.getpid()
+        self._owner = self._process = os.getpid()
 
     @property
     def seal(self) -> Seal:
         return self._seal
+
+    def require_own(self) -> None:
+        """Refuse the copy that a forked process has of what is not shared."""
+        if not self.is_shared and os.getpid() != self._owner:
+            raise LedgerError(
+                "a budget in memory belongs to the process that opened it, and this "
+                "process was forked from it",
+                why="it would spend the same budget again",
+                remedy='keep the budget in a file: dp.Session(..., ledger="budget.db")',
+            )
 
     @property
     def is_keyed(self) -> bool:
@@ -224,7 +244,7 @@ class Transactions(ABC):
     @property
     @abstractmethod
     def contents(self) -> Contents:
-        """Where what is kept of results lies."""
+        """Where kept results and rows of streams lie."""
 
     @property
     @abstractmethod
@@ -282,7 +302,9 @@ class Transactions(ABC):
             # An interrupt may leave half of a record in the chain in memory.
             trusted, self._version = self._version, None
             version, chain = self._caught_up(tables, trusted, whole)
-            chain.results.older.archive = RecordedResults(tables, self._seal, chain.results.older)
+            chain.results.older.archive = lambda limit, **wanted: [
+                verified(row, self._seal) for row in tables.rows(limit, **wanted)
+            ]
             try:
                 self._require_seen(tables, chain, adopting)
                 if chain.identity not in (None, self._claimed) and chain.moved is None:
@@ -329,8 +351,9 @@ class Transactions(ABC):
     def _refresh(self, whole: bool) -> None:
         """Verify in steps if that is due, so that no process has to wait for it."""
         self._approached = None
-        chain = self._chain
-        known = chain is not None and self._version is not None and chain.length
+        # After a thread that has the turn: until it is done, nothing is trusted.
+        chain, version = self.turn.run(lambda: (self._chain, self._version))
+        known = chain is not None and version is not None and chain.length
         if known and chain is not None:
             doubled = self._has_doubled(chain.length)
             if not doubled and not self._is_old() and (chain.whole or not whole):
@@ -351,12 +374,12 @@ class Transactions(ABC):
         chain: Chain | None = None
         anchors: dict[int, str] = {}
 
-        def step(tables: Tables) -> tuple[Chain, list[tuple[Any, ...]]]:
+        def step(tables: Tables) -> tuple[Chain, list[Row]]:
             begun = chain
             if begun is None:
                 anchors.update(self._anchors([witness.read() for witness in self._witnesses]))
                 begun = self._new_chain(tables, anchors, whole, full)
-            return begun, tables.rows(begun.length, STEP) if tables.exist() else []
+            return begun, tables.rows(STEP, after=begun.length) if tables.exist() else []
 
         while True:
             chain, rows = self._read_tables(step)
@@ -387,18 +410,19 @@ class Transactions(ABC):
         head = tables.head() if tables.exist() else None
         length = 0 if head is None else head.seq
         if length > EVERY and not (full or whole):
-            row = tables.last("checkpoint", "rekeyed", until=min(anchors, default=length))
-            if row is not None:
+            until = min(anchors, default=length)
+            last = tables.rows(1, act=["checkpoint", "rekeyed"], until=until, newest=True)
+            if last:
                 chain = Chain(self._seal)
-                chain.begin(row, tables.rows_at(chain.needed(row)))
+                chain.begin(last[0], rows_at(tables, chain.needed(last[0])))
                 return chain
         listed = whole or length <= (EVERY if full else LISTED)
-        rekeyed = tables.last("rekeyed") if length else None
+        rekeyed = tables.rows(1, act=["rekeyed"], newest=True) if length else []
         return Chain(
             self._seal,
             whole=listed,
-            rekeyed=rekeyed[0] if rekeyed else 0,
-            hashes=self._hashes or rekeyed is not None,
+            rekeyed=rekeyed[0][0] if rekeyed else 0,
+            hashes=self._hashes or bool(rekeyed),
         )
 
     def _caught_up(self, tables: Tables, trusted: Hashable, whole: bool) -> tuple[Hashable, Chain]:
@@ -442,7 +466,7 @@ class Transactions(ABC):
                 raise broken(f"it ends at record {chain.length}, and once had {seen.seq}")
             if None not in (seen.identity, chain.identity) and seen.identity != chain.identity:
                 raise broken(f"its head file {name!r} is of another ledger")
-            found = chain.tip if seen.seq == chain.length else tables.hash_of(seen.seq)
+            found = chain.tip if seen.seq == chain.length else hash_at(tables, seen.seq)
             if seen.seq and found != seen.hash:
                 raise broken(f"its head file {name!r} does not belong to it")
             witness.agreed = seen
@@ -468,34 +492,13 @@ class Transactions(ABC):
         if chain.length < longest:
             raise broken(f"it ends at record {chain.length}, and once had {longest}")
         for seq, tip in anchors.items():
-            if seq <= begun and tables.hash_of(seq) != tip:
+            if seq <= begun and hash_at(tables, seq) != tip:
                 raise broken(f"record {seq} is not the one that was there before")
         self._chain = chain
         self._checked, self._checked_at = chain.length, time.monotonic()
         return version, chain
 
-
-# Where records are kept: what is read, and in which order a record is written.
-
-Made: TypeAlias = Draft | Sequence[Draft] | None
-"""What is to be recorded together; nothing builds on another part of it."""
-
-
-class Store(Transactions):
-    """Records at one place; safe between threads, forks and processes. A store knows how to begin
-    and end a transaction; its tables know the statements.
-
-    Parameters
-    ----------
-    seal
-        How records are hashed.
-    witnesses
-        Where the head is written down once more.
-    """
-
-    @abstractmethod
-    def rows_of_streams(self) -> RowContents:
-        """Where rows of streams are kept."""
+    # -- what is read, and in which order a record is written -----------------------------------
 
     def read(self, *, whole: bool = False) -> Chain:
         """The current chain, verified; with each charge if `whole`. Do not change it. Raises
@@ -555,7 +558,7 @@ class Store(Transactions):
         return self._append(draft, adopting=True)
 
     def _append(self, draft: Callable[[Chain], Made], *, adopting: bool) -> int:
-        def appending(tables: Tables, chain: Chain, added: list[Record]) -> Chain:
+        def appending(tables: Tables, chain: Chain, added: list[Record]) -> int:
             require_here(chain.moved)
             made = draft(chain)
             if made is not None:
@@ -563,12 +566,13 @@ class Store(Transactions):
                 added += chain.following([*self._before(chain), *drafts])
                 if not chain.length:
                     tables.create()
-            return chain
+            # Asked here: later another thread may have added more.
+            return added[-1].seq if added else chain.length
 
         with self._explained():
             if not adopting:
                 self._refresh(False)  # before others have to wait for it
-            return self.write(appending, adopting=adopting).length
+            return self.write(appending, adopting=adopting)
 
     def write(
         self,
@@ -586,10 +590,10 @@ class Store(Transactions):
 
         def transaction(tables: Tables, chain: Chain) -> tuple[R, Chain]:
             made = work(tables, chain, added)
-            new = not chain.length and self._promise is None
-            for record in added:
-                head = used.head(record.seq, record.hash)
-                tables.insert(record, head, new=new and record is added[0])
+            if added:
+                head = used.head(added[-1].seq, added[-1].hash)
+                new = not chain.length and self._promise is None
+                tables.append([row_of(record) for record in added], head, new=new)
             for witness in self._witnesses if added else ():
                 files.append(witness.open())
             return made, chain
@@ -683,7 +687,7 @@ class Store(Transactions):
                 )
             self.begin(identity)
             tables.create()
-            tables.insert_head(promise)
+            tables.append([], promise, new=True)
 
         with self._explained():
             self._alone(lambda: self._transact(promising, writing=True), writing=True)
@@ -725,14 +729,14 @@ class Store(Transactions):
     def hash_of(self, seq: int) -> str:
         """The stored hash of a record."""
         with self._explained():
-            return self._read_tables(lambda tables: str(tables.hash_of(seq)))
+            return self._read_tables(lambda tables: str(hash_at(tables, seq)))
 
-    def rows(self) -> Iterator[tuple[Any, ...]]:
+    def rows(self) -> Iterator[Row]:
         """All records as they are stored, verified or not, for export."""
         seq, more = 0, True
 
-        def step(tables: Tables) -> list[tuple[Any, ...]]:
-            return tables.rows(seq, STEP) if tables.exist() else []
+        def step(tables: Tables) -> list[Row]:
+            return tables.rows(STEP, after=seq) if tables.exist() else []
 
         while more:
             with self._explained():
@@ -740,3 +744,120 @@ class Store(Transactions):
             yield from rows
             more = len(rows) == STEP
             seq = rows[-1][0] if rows else 0
+
+
+# A ledger in memory, for as long as its process lives.
+
+_WHY = COLUMNS.index("why")
+
+
+class MemoryStore(Store):
+    """Records that are gone when their process ends; safe between threads.
+
+    A forked process has a copy of them, to which it may not write: both would spend the same
+    budget.
+    """
+
+    counts_appends = True
+    is_shared = False
+
+    def __init__(self) -> None:
+        super().__init__(Seal(None), ())
+        self._turn = Turn()
+        self._contents = MemoryContents()
+        self._tables = MemoryTables()
+
+    @property
+    def where(self) -> str:
+        return "memory only"
+
+    @property
+    def contents(self) -> MemoryContents:
+        return self._contents
+
+    @property
+    def turn(self) -> Turn:
+        return self._turn
+
+    def _explained(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def _alone(self, work: Callable[[], R], *, writing: bool) -> R:
+        return self._turn.run(work)
+
+    def _begin(self, writing: bool) -> MemoryTables:
+        if writing:
+            self.require_own()
+        self._tables.roll_back()
+        return self._tables
+
+    def _commit(self) -> None:
+        self._tables.commit()
+
+    def _rollback(self) -> None:
+        self._tables.roll_back()
+
+    def _leave(self) -> None:
+        """There is no connection to forget."""
+
+    def _claim(self, identity: str) -> None:
+        """A place in memory is the only one."""
+
+
+class MemoryTables:
+    """The records. The head names how many of them count."""
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+        self._head: Head | None = None
+        self._next: Head | None = None
+
+    def commit(self) -> None:
+        """Let what was added count, from one assignment on."""
+        self._head = self._next
+
+    def roll_back(self) -> None:
+        """Forget what was added and does not count."""
+        self._next = self._head
+        del self._rows[0 if self._head is None else self._head.seq :]
+
+    def exist(self) -> bool:
+        return self._next is not None
+
+    def create(self) -> None:
+        """The first head makes it a ledger."""
+
+    def version(self) -> int:
+        return 0  # no other process can write
+
+    def rows(
+        self,
+        limit: int,
+        *,
+        after: int = 0,
+        until: int = LARGEST,
+        newest: bool = False,
+        part: str | None = None,
+        **among: Sequence[object],
+    ) -> list[Row]:
+        found: list[Row] = []
+        last = min(until, len(self._rows))
+        numbers = range(last - 1, after - 1, -1) if newest else range(after, last)
+        places = [(COLUMNS.index(column), some) for column, some in among.items()]
+        for row in map(self._rows.__getitem__, numbers):
+            has_part = part is None or (row[_WHY] is not None and part in row[_WHY])
+            if has_part and all(row[place] in some for place, some in places):
+                found.append(row)
+                if len(found) == limit:
+                    break
+        return found
+
+    def head(self) -> Head | None:
+        return self._next
+
+    def append(self, rows: Sequence[Row], head: Head | None, *, new: bool = False) -> None:
+        self._rows += rows
+        self._next = head or self._next
+
+    def require_sound(self) -> None:
+        """Memory is not checked."""

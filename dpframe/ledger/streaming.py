@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Protocol
 
 from dpframe.core.tree import visible
 from dpframe.errors import BudgetExceeded, LedgerError, require
-from dpframe.ledger.account import Account
-from dpframe.ledger.approvals import Approval, Requirement
+from dpframe.ledger.approvals import Requirement
 from dpframe.ledger.budgets import require_open
 from dpframe.ledger.chain import Chain, require_here
-from dpframe.ledger.contents import MemoryRows, RowContents
-from dpframe.ledger.locks import Exclusive
-from dpframe.ledger.record import Draft, Record, Seal, short_text
+from dpframe.ledger.contents import Contents
+from dpframe.ledger.record import Draft, short_text
 from dpframe.ledger.store import Store
 from dpframe.ledger.streams import (
     Batch,
     OpenedStream,
-    StreamOpening,
-    Streams,
     Types,
     drawn_draft,
-    opened_meanwhile,
     typed_draft,
 )
 
@@ -44,20 +38,7 @@ class Terms:
     needs_approval: bool  # Whether the session runs approved plans only
 
 
-class HasStreams(Protocol):
-    """The parts of a chain that streams need."""
-
-    streams: Streams
-    approvals: dict[str, list[Approval]]
-    identities: list[str]
-    moved: Record | None
-
-    def account(self, name: str) -> Account:
-        """A budget by name."""
-        ...
-
-
-def require_drawing(chain: HasStreams, budget: str, stream: OpenedStream, terms: Terms) -> None:
+def require_drawing(chain: Chain, budget: str, stream: OpenedStream, terms: Terms) -> None:
     """Refuse to draw for a stream that was stopped.
 
     A stream that was paid for under an approval draws while one of its plan counts, also in
@@ -91,7 +72,7 @@ def close_stream(store: Store, budget: str, name: str, by: str, reason: str) -> 
     """
     who, why = short_text(by, "--by"), short_text(reason, "--reason")
 
-    def closing(chain: HasStreams) -> Draft:
+    def closing(chain: Chain) -> Draft:
         require_open(chain.account(budget))
         stream = stream_of(chain, budget, name)
         if stream.closed is not None:
@@ -105,7 +86,7 @@ def close_stream(store: Store, budget: str, name: str, by: str, reason: str) -> 
     return stream_of(store.read(), budget, name)
 
 
-def stream_of(chain: HasStreams, budget: str, name: str) -> OpenedStream:
+def stream_of(chain: Chain, budget: str, name: str) -> OpenedStream:
     """A stream of a budget by its name. Raises `LedgerError` when the stream does not exist."""
     stream = chain.streams.find(budget, name)
     if stream is None:
@@ -127,107 +108,38 @@ def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-class StreamBook(Protocol):
-    """The streams of one budget."""
-
-    @property
-    def contents(self) -> RowContents:
-        """Where rows are kept."""
-        ...
-
-    def find(self, name: str) -> OpenedStream | None:
-        """The current state of a stream, by its name."""
-        ...
-
-    def require_drawing(self, stream: OpenedStream, terms: Terms) -> None:
-        """Refuse to draw for a stream that was stopped. Raises `BudgetExceeded` when it or its
-        budget was closed, and `PlanMismatch` when no approval counts that it needs.
-        """
-        ...
-
-    def seal(self, stream: OpenedStream, values: list[object]) -> str:
-        """The seal of rows of a stream, under the key of the ledger if it has one."""
-        ...
-
-    def add(self, stream: OpenedStream, batch: Batch, terms: Terms) -> None:
-        """Record rows whose content is kept; nothing happens where they are recorded already.
-        Raises `LedgerError` when others were recorded in their place, or it cannot be written.
-        Raises `BudgetExceeded, PlanMismatch` when the stream was stopped meanwhile.
-        """
-        ...
-
-    def bind(self, name: str, types: Types) -> OpenedStream:
-        """A stream, that reads columns of these types from now on where it had none. Raises
-        `LedgerError` when it reads columns of other types, or it cannot be written.
-        """
-        ...
-
-
-class MemoryStreams:
-    """Streams that are gone when their process ends."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, OpenedStream] = {}
-        self._contents = MemoryRows()
-        self._lock = Exclusive()
-
-    @property
-    def contents(self) -> RowContents:
-        return self._contents
-
-    def find(self, name: str) -> OpenedStream | None:
-        return self._found.get(name)
-
-    def require_new(self, opening: StreamOpening) -> None:
-        """Refuse to pay for a stream that is open."""
-        if opening.name in self._found:
-            raise opened_meanwhile(opening.name)
-
-    def open(self, opening: StreamOpening) -> None:
-        """Remember a stream that is paid for."""
-        self._found.setdefault(opening.name, opening.opened(len(self._found)))
-
-    def require_drawing(self, stream: OpenedStream, terms: Terms) -> None:
-        """Nothing: who could stop it would have to be in this process."""
-
-    def seal(self, stream: OpenedStream, values: list[object]) -> str:
-        return Seal(None).rows([stream.number, *values])
-
-    def add(self, stream: OpenedStream, batch: Batch, terms: Terms) -> None:
-        def adding() -> None:
-            now = self._found[stream.name]
-            if batch not in now.batches:
-                self._found[stream.name] = _after(now, batch)
-
-        self._lock.run(adding)
-
-    def bind(self, name: str, types: Types) -> OpenedStream:
-        stream = self._found[name]
-        stream.require_types(types)
-        return stream
-
-
-class StoredStreams:
-    """Streams of one budget of a store."""
+class StreamBook:
+    """The streams of one budget of a store."""
 
     def __init__(self, store: Store, budget: str) -> None:
         self._store = store
         self._budget = budget
 
     @property
-    def contents(self) -> RowContents:
-        return self._store.rows_of_streams()
+    def contents(self) -> Contents:
+        """Where rows are kept."""
+        return self._store.contents
 
     def find(self, name: str) -> OpenedStream | None:
+        """The current state of a stream, by its name."""
         return self._store.read().streams.find(self._budget, name)
 
     def require_drawing(self, stream: OpenedStream, terms: Terms) -> None:
+        """Refuse to draw for a stream that was stopped. Raises `BudgetExceeded` when it or its
+        budget was closed, and `PlanMismatch` when no approval counts that it needs.
+        """
         require_drawing(self._store.read(), self._budget, stream, terms)
 
     def seal(self, stream: OpenedStream, values: list[object]) -> str:
+        """The seal of rows of a stream, under the key of the ledger if it has one."""
         return self._store.seal.rows([self._store.hash_of(stream.number), *values])
 
     def add(self, stream: OpenedStream, batch: Batch, terms: Terms) -> None:
+        """Record rows whose content is kept; nothing happens where they are recorded already.
+        Raises `LedgerError` when others were recorded in their place, or it cannot be written.
+        Raises `BudgetExceeded, PlanMismatch` when the stream was stopped meanwhile.
+        """
+
         def adding(chain: Chain) -> Draft | None:
             now = chain.streams.find(self._budget, stream.name)
             require(now is not None and now.number == stream.number, STAYS)
@@ -241,6 +153,10 @@ class StoredStreams:
         self._store.append(adding)
 
     def bind(self, name: str, types: Types) -> OpenedStream:
+        """A stream, that reads columns of these types from now on where it had none. Raises
+        `LedgerError` when it reads columns of other types, or it cannot be written.
+        """
+
         def binding(chain: Chain) -> Draft | None:
             now = chain.streams.find(self._budget, name)
             if now is None or now.types is not None or now.closed is not None:

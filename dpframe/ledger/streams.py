@@ -180,7 +180,6 @@ class Streams:
         self._found: dict[tuple[str, str], OpenedStream] = {}
         self._names: dict[int, tuple[str, str]] = {}
         self._plans: dict[int, str | None] = {}
-        self._last: Record | None = None
 
     def find(self, budget: str, name: str) -> OpenedStream | None:
         """The stream of a budget by its name."""
@@ -200,17 +199,9 @@ class Streams:
         return [(budget, one) for (budget, _), one in found if one.doubted is not None]
 
     def require(self, record: Record) -> None:
-        """Refuse a record of a stream that no ledger writes, even with a valid seal; and a record
-        that follows one that opens a stream, but is not its charge. Raises `ValueError, TypeError,
-        KeyError` when it makes no sense.
+        """Refuse a record of a stream that no ledger writes, even with a valid seal. Raises
+        `ValueError, TypeError, KeyError` when it makes no sense.
         """
-        last = self._last
-        if last is not None and record.seq == last.seq + 1:  # a checkpoint names no charges
-            paid = ("charged", last.name, last.fingerprint)
-            if (record.act, record.name, record.fingerprint) != paid:
-                raise ValueError
-            if last.act == "stream" and last.refers not in (None, record.refers):
-                raise ValueError
         if record.act == "stream":
             opening = StreamOpening.read(record)
             known = self.find(record.name, opening.name) is not None
@@ -221,7 +212,6 @@ class Streams:
 
     def apply(self, record: Record) -> None:
         """Take a record in."""
-        self._last = record if record.act in ("stream", "redrawn") else None
         if record.act == "stream":
             opening = StreamOpening.read(record)
             place = record.name, opening.name

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 from typing import Any, Literal, TypeAlias
 
@@ -41,7 +41,8 @@ def read_groups(
     `own` has the columns that identify the owner of a row.
     """
     schema = polars_schema(columns)
-    named = [n for e in _flat(by) for n in read(e, schema, what="group_by")]
+    flat = [e for item in by for e in (item if isinstance(item, (list, tuple)) else (item,))]
+    named = [n for e in flat for n in read(e, schema, what="group_by")]
     for name, expression in named_by.items():
         made = read(expression, schema, what="group_by")
         if len(made) != 1:
@@ -63,7 +64,15 @@ def read_groups(
         domains = with_few_values(named, domains, origin)
         for one in named:
             if renamed_column(one.tree) in own and domains[one.name].categories is None:
-                raise _of_people(one)
+                raise MissingKeys(
+                    f"a group for each {one.name!r} would be about one individual",
+                    where=f"group_by({words(one.tree)})",
+                    remedy=(
+                        f'aggregate each individual first: .group_by("{one.name}").agg(n=pl.len())'
+                        '.agg(dp.mean("n", (low, high)))',
+                        "group by what many individuals share",
+                    ),
+                )
         if discover and any(found.categories is None for found in domains.values()):
             none = pl.DataFrame(
                 schema={name: type_of_keys(found.dtype) for name, found in domains.items()}
@@ -72,16 +81,6 @@ def read_groups(
         return Groups(tuple(named), *_known_keys(named, domains, where))
     frame = _checked(_frame_of(keys, domains, where), domains, where)
     return Groups(tuple(named), frame, f"{frame.height} keys, public because the query lists them")
-
-
-def _flat(by: Sequence[Any]) -> list[Any]:
-    flat: list[Any] = []
-    for item in by:
-        if isinstance(item, (list, tuple)):
-            flat.extend(item)
-        else:
-            flat.append(item)
-    return flat
 
 
 def _groupable(named: Named, columns: Columns) -> Domain:
@@ -96,19 +95,6 @@ def _groupable(named: Named, columns: Columns) -> Domain:
             ),
         )
     return found
-
-
-def _of_people(named: Named) -> MissingKeys:
-    """The refusal of a group for each person."""
-    return MissingKeys(
-        f"a group for each {named.name!r} would be about one individual",
-        where=f"group_by({words(named.tree)})",
-        remedy=(
-            f'aggregate each individual first: .group_by("{named.name}").agg(n=pl.len()).agg('
-            'dp.mean("n", (low, high)))',
-            "group by what many individuals share",
-        ),
-    )
 
 
 def _known_keys(
@@ -141,10 +127,12 @@ def _product(
         for name, values in lists.items()
     ]
     require_few(prod(frame.height for frame in frames), where)
-    result = frames[0]
-    for frame in itertools.islice(frames, 1, None):
-        result = result.join(frame, how="cross", maintain_order="left_right")
-    return result
+    return _crossed(frames)
+
+
+def _crossed(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """All combinations of the rows of frames."""
+    return reduce(lambda a, b: a.join(b, how="cross", maintain_order="left_right"), frames)
 
 
 def _frame_of_list(listed: list[Any], domains: Mapping[str, Domain], where: str) -> pl.DataFrame:
@@ -195,7 +183,12 @@ def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.Dat
                 where=where,
                 remedy=f"write keys=[{as_given(keys)}]",
             )
-        case range() if single is not None and _are_integers(keys, domains[single]):
+        case range() if (
+            single is not None  # a column of integers, without listing it
+            and keys
+            and domains[single].dtype.is_integer
+            and all(-(2**62) < end < 2**62 for end in (keys.start, keys.stop))
+        ):
             return pl.Series(single, keys).to_frame()
         case Iterable():
             return _frame_of_list(list(keys), domains, where)
@@ -205,12 +198,6 @@ def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.Dat
                 where=where,
                 remedy="write the values in a list: keys=[...]",
             )
-
-
-def _are_integers(keys: range, found: Domain) -> bool:
-    """Whether a range can be taken as a column of integers, without listing it."""
-    ends = (keys.start, keys.stop)
-    return bool(keys) and found.dtype.is_integer and all(-(2**62) < end < 2**62 for end in ends)
 
 
 def _values(name: str, values: object, where: str) -> list[Any]:
@@ -283,23 +270,21 @@ def _checked(frame: pl.DataFrame, domains: Mapping[str, Domain], where: str) -> 
 
 def _comparable_kind(name: str, column: pl.Series, found: Domain, where: str) -> None:
     """Refuse casts that change what a value means, such as 1.5 to 1 or 7 to '7'."""
+    zone = getattr(column.dtype, "time_zone", None)
+    if found.dtype.name == "Datetime":  # dates are moments without a zone
+        kinds = column.dtype in (pl.Date, pl.Datetime)
+        same_time = kinds and (zone is None) == (found.dtype.zone is None)
+    else:
+        same_time = column.dtype.base_type().__name__ == found.dtype.name
     text = column.dtype in (pl.String, pl.Categorical) or isinstance(column.dtype, pl.Enum)
     same = (
         (text and found.dtype.is_text)
         or (column.dtype.is_integer() and found.dtype.is_integer)
-        or (column.dtype.is_temporal() and _same_kind_of_time(column.dtype, found))
+        or (column.dtype.is_temporal() and same_time)
         or column.dtype == pl.Null
     )
     if not same:
         raise _wrong_type(name, found, where)
-
-
-def _same_kind_of_time(given: pl.DataType, found: Domain) -> bool:
-    """Dates are moments without a zone; moments with and without a zone are not comparable."""
-    zone = getattr(given, "time_zone", None)
-    if found.dtype.name == "Datetime":
-        return given in (pl.Date, pl.Datetime) and (zone is None) == (found.dtype.zone is None)
-    return given.base_type().__name__ == found.dtype.name
 
 
 def _wrong_type(name: str, found: Domain, where: str) -> DPFrameError:
@@ -349,10 +334,25 @@ def read_sets(
             remedy="name the columns one by one",
         )
     sets = _sets(asked, width, where)
-    product = _product_of(groups.keys, where)
+    # The keys in the order of the columns' values, which they are all combinations of.
+    values = [column.unique(maintain_order=True) for column in groups.keys.get_columns()]
+    if prod(map(len, values)) != groups.keys.height or not groups.keys.height:
+        raise MissingKeys(
+            "the keys of grouping sets are all combinations of the values of each column, and some "
+            "are not listed",
+            where=where,
+            remedy='write keys={"city": ["a", "b"], "year": [2025, 2026]}',
+        )
     shown = [outer_words(n.tree).removeprefix("col(").removesuffix(")") for n in groups.by]
-    written = _written(asked, shown)
-    return SetGroups(groups.by, product, groups.origin, False, sets, written)
+    text = ", ".join(shown)
+    if asked.sets is not None:
+        listed_sets = []
+        for numbers in asked.sets:
+            inside = ", ".join(shown[i] for i in sorted(numbers))
+            listed_sets.append(f"({inside}{',' if len(numbers) == 1 else ''})")
+        text = f"[{', '.join(listed_sets)}]"
+    product = _crossed([column.to_frame() for column in values])
+    return SetGroups(groups.by, product, groups.origin, False, sets, f"{asked.form}({text})")
 
 
 def _sets(asked: SetsAsked, width: int, where: str) -> tuple[tuple[int, ...], ...]:
@@ -386,32 +386,6 @@ def _too_many(sets: int, where: str) -> UnsupportedOperation:
         where=where,
         remedy="list the sets that matter with dp.grouping_sets([...])",
     )
-
-
-def _product_of(keys: pl.DataFrame, where: str) -> pl.DataFrame:
-    """The keys in the order of the columns' values, which they are all combinations of."""
-    values = [column.unique(maintain_order=True) for column in keys.get_columns()]
-    if math.prod(map(len, values)) != keys.height or not keys.height:
-        raise MissingKeys(
-            "the keys of grouping sets are all combinations of the values of each column, and some "
-            "are not listed",
-            where=where,
-            remedy='write keys={"city": ["a", "b"], "year": [2025, 2026]}',
-        )
-    product = values[0].to_frame()
-    for column in values[1:]:
-        product = product.join(column.to_frame(), how="cross", maintain_order="left_right")
-    return product
-
-
-def _written(asked: SetsAsked, names: Sequence[str]) -> str:
-    if asked.sets is None:
-        return f"{asked.form}({', '.join(names)})"
-    shown = []
-    for found in asked.sets:
-        inside = ", ".join(names[i] for i in sorted(found))
-        shown.append(f"({inside}{',' if len(found) == 1 else ''})")
-    return f"{asked.form}([{', '.join(shown)}])"
 
 
 def nothing_else(named: Mapping[str, Any], others: Sequence[Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from dpframe.errors import UnsupportedOperation
@@ -32,22 +32,26 @@ _LARGEST = (
     ".dp_quantile([0.95, 0.99], bounds) for large and small ones, which are single people's"
 )
 _PER_AGGREGATE = {
-    "sum": "use .dp_sum(bounds) as an aggregate, in .agg() or .select()",
-    "mean": "use .dp_mean(bounds) as an aggregate, in .agg() or .select()",
-    "median": "use .dp_median(bounds) as an aggregate, in .agg() or .select()",
-    "quantile": "use .dp_quantile(q, bounds) as an aggregate, in .agg() or .select()",
-    "std": "use .dp_std(bounds) as an aggregate, in .agg() or .select()",
-    "var": "use .dp_var(bounds) as an aggregate, in .agg() or .select()",
-    "len": "use dp.count() as an aggregate, in .agg() or .select()",
-    "count": "use .dp_count() as an aggregate, in .agg() or .select()",
-    "n_unique": "use .dp_n_unique() as an aggregate, in .agg() or .select()",
-    "approx_quantile": "use .dp_quantile(q, bounds) as an aggregate, in .agg() or .select()",
-    "approx_n_unique": "use .dp_n_unique() as an aggregate, in .agg() or .select()",
+    **{
+        name: f"use {private} as an aggregate, in .agg() or .select()"
+        for names, private in (
+            ("len pl.len", "dp.count()"),
+            ("sum", ".dp_sum(bounds)"),
+            ("mean", ".dp_mean(bounds)"),
+            ("median", ".dp_median(bounds)"),
+            ("std", ".dp_std(bounds)"),
+            ("var", ".dp_var(bounds)"),
+            ("quantile approx_quantile", ".dp_quantile(q, bounds)"),
+            ("count", ".dp_count()"),
+            ("n_unique approx_n_unique", ".dp_n_unique()"),
+            ("unique_counts", ".dp_histogram()"),
+            ("hist", ".dp_histogram(bins)"),
+            ("mode", ".dp_argmax()"),
+        )
+        for name in names.split()
+    },
     "unique": "use .dp_histogram() or .dp_n_unique() as an aggregate",
     "value_counts": "use .value_counts(column) of the frame, or .dp_histogram() as an aggregate",
-    "unique_counts": "use .dp_histogram() as an aggregate, in .agg() or .select()",
-    "hist": "use .dp_histogram(bins) as an aggregate, in .agg() or .select()",
-    "mode": "use .dp_argmax() as an aggregate, in .agg() or .select()",
     "min": "use .dp_quantile(0.01, bounds) as an aggregate, or pl.min_horizontal across columns",
     "max": "use .dp_quantile(0.99, bounds) as an aggregate, or pl.max_horizontal across columns",
     "null_count": "filter the frame on .is_null(), then use dp.count()",
@@ -66,9 +70,9 @@ _PER_AGGREGATE = {
 }
 _AGGREGATES = {
     *_PER_AGGREGATE,
-    *("first", "last", "item", "implode", "product", "nan_min", "nan_max", "arg_min", "skew"),
-    *("kurtosis", "entropy", "has_nulls", "is_empty", "agg_groups", "pl.corr", "pl.cov", "dot"),
-    *("lower_bound", "upper_bound", "index_of", "min_by", "max_by", "pl.len", "str.join"),
+    *("implode", "product", "nan_min", "nan_max", "arg_min", "skew"),
+    *("kurtosis", "entropy", "has_nulls", "is_empty", "agg_groups", "dot"),
+    *("lower_bound", "upper_bound", "index_of", "min_by", "max_by", "str.join"),
     *("bitwise_and", "bitwise_or", "bitwise_xor", "search_sorted", "first_non_null"),
 }
 _NEIGHBOUR_NAMES = {
@@ -92,7 +96,6 @@ _PYTHON_NAMES = {
 }
 _REMEDIES = {
     **_PER_AGGREGATE,
-    "pl.len": "use dp.count() as an aggregate, in .agg() or .select()",
     "over": 'compute it in with_columns or filter of a frame with unit="user_id": '
     'pl.col("x").max().over("user_id")\n'
     "aggregate each group with .group_by(...).agg(...), and join the released result afterwards",
@@ -136,91 +139,45 @@ _DEFAULT_REMEDY = {
 }
 
 FAMILIES: Mapping[str, str] = {
-    "Boolean": "",
-    "Pow": "",
-    "Trigonometry": "",
-    "StringExpr": "str.",
-    "TemporalExpr": "dt.",
-    "ListExpr": "list.",
-    "ArrayExpr": "arr.",
-    "MapExpr": "map.",
-    "StructExpr": "struct.",
-    "Categorical": "cat.",
-    "BinaryExpr": "bin.",
-    "Business": "dt.",
-    "Extension": "ext.",
-    "Range": "pl.",
-    "Bitwise": "bitwise_",
-}
+    "Boolean": "", "Pow": "", "Trigonometry": "", "StringExpr": "str.", "TemporalExpr": "dt.",
+    "ListExpr": "list.", "ArrayExpr": "arr.", "MapExpr": "map.", "StructExpr": "struct.",
+    "Categorical": "cat.", "BinaryExpr": "bin.", "Business": "dt.", "Extension": "ext.",
+    "Range": "pl.", "Bitwise": "bitwise_",
+}  # fmt: skip
 """Groups of functions as Polars writes them, and what the analyst writes before the name."""
 
 _SPECIAL_NAMES = {
-    "Boolean.HasNulls": "has_nulls",
-    "RLEID": "rle_id",
-    "RLE": "rle",
-    "NUnique": "n_unique",
-    "ApproxNUnique": "approx_n_unique",
-    "QCut": "qcut",
-    "SetSortedFlag": "set_sorted",
-    "RoundSF": "round_sig_figs",
-    "AsStruct": "pl.struct",
-    "Atan2": "pl.arctan2",
-    "ArgWhere": "pl.arg_where",
-    "Repeat": "pl.repeat",
-    "FfiPlugin": "a plugin",
-    "PluginV2": "a plugin",
-    "FoldHorizontal": "pl.fold",
-    "ReduceHorizontal": "pl.reduce",
-    "CumFoldHorizontal": "pl.cum_fold",
-    "CumReduceHorizontal": "pl.cum_reduce",
-    "DynamicPred": "a dynamic predicate",
-    "Trigonometry.ArcTan": "arctan",
-    "Trigonometry.ArcSin": "arcsin",
-    "Trigonometry.ArcCos": "arccos",
-    "Trigonometry.ArcSinh": "arcsinh",
-    "Trigonometry.ArcCosh": "arccosh",
-    "Trigonometry.ArcTanh": "arctanh",
-    "StringExpr.ConcatVertical": "str.join",
-    "StringExpr.ZFill": "str.zfill",
-    "StringExpr.SplitN": "str.splitn",
-    "StringExpr.HexEncode": "str.encode",
-    "StringExpr.Base64Encode": "str.encode",
-    "StringExpr.HexDecode": "str.decode",
-    "StringExpr.Base64Decode": "str.decode",
-    "TemporalExpr.ToString": "dt.to_string",
-    "TemporalExpr.DSTOffset": "dt.dst_offset",
-    "TemporalExpr.DatetimeFunction": "pl.datetime",
-    "TemporalExpr.Duration": "pl.duration",
+    "Boolean.HasNulls": "has_nulls", "RLEID": "rle_id", "RLE": "rle", "NUnique": "n_unique",
+    "ApproxNUnique": "approx_n_unique", "QCut": "qcut", "SetSortedFlag": "set_sorted",
+    "RoundSF": "round_sig_figs", "AsStruct": "pl.struct", "Atan2": "pl.arctan2",
+    "ArgWhere": "pl.arg_where", "Repeat": "pl.repeat", "FfiPlugin": "a plugin",
+    "PluginV2": "a plugin", "FoldHorizontal": "pl.fold", "ReduceHorizontal": "pl.reduce",
+    "CumFoldHorizontal": "pl.cum_fold", "CumReduceHorizontal": "pl.cum_reduce",
+    "DynamicPred": "a dynamic predicate", "Trigonometry.ArcTan": "arctan",
+    "Trigonometry.ArcSin": "arcsin", "Trigonometry.ArcCos": "arccos",
+    "Trigonometry.ArcSinh": "arcsinh", "Trigonometry.ArcCosh": "arccosh",
+    "Trigonometry.ArcTanh": "arctanh", "StringExpr.ConcatVertical": "str.join",
+    "StringExpr.ZFill": "str.zfill", "StringExpr.SplitN": "str.splitn",
+    "StringExpr.HexEncode": "str.encode", "StringExpr.Base64Encode": "str.encode",
+    "StringExpr.HexDecode": "str.decode", "StringExpr.Base64Decode": "str.decode",
+    "TemporalExpr.ToString": "dt.to_string", "TemporalExpr.DSTOffset": "dt.dst_offset",
+    "TemporalExpr.DatetimeFunction": "pl.datetime", "TemporalExpr.Duration": "pl.duration",
     "Business.AddBusinessDay": "dt.add_business_days",
-    "Business.BusinessDayCount": "pl.business_day_count",
-    "ListExpr.Concat": "pl.concat_list",
-    "ArrayExpr.Concat": "pl.concat_arr",
-    "StructExpr.WithFields": "struct.with_fields",
+    "Business.BusinessDayCount": "pl.business_day_count", "ListExpr.Concat": "pl.concat_list",
+    "ArrayExpr.Concat": "pl.concat_arr", "StructExpr.WithFields": "struct.with_fields",
     "StructExpr.PrefixFields": "name.prefix_fields",
-    "StructExpr.SuffixFields": "name.suffix_fields",
-    "StructExpr.MapFieldNames": "name.map_fields",
+    "StructExpr.SuffixFields": "name.suffix_fields", "StructExpr.MapFieldNames": "name.map_fields",
     "Bin": "bin_intervals",
-}
+}  # fmt: skip
 _NODE_NAMES = {
-    "Over": "over",
-    "Window": "over",
-    "Rolling": "rolling",
-    "Sort": "sort",
-    "SortBy": "sort_by",
-    "Slice": "head, tail or slice",
-    "Gather": "gather or get",
-    "Filter": "filter",
-    "Explode": "explode",
-    "Len": "pl.len",
-    "Element": "pl.element",
-    "Field": "pl.field",
-    "Eval": "list.eval",
-    "StructEval": "struct.with_fields",
+    "Over": "over", "Window": "over", "Rolling": "rolling", "Sort": "sort", "SortBy": "sort_by",
+    "Slice": "head, tail or slice", "Gather": "gather or get", "Filter": "filter",
+    "Explode": "explode", "Len": "pl.len", "Element": "pl.element", "Field": "pl.field",
+    "Eval": "list.eval", "StructEval": "struct.with_fields",
     "AnonymousFunction": "map_elements or map_batches",
-    "AnonymousAgg": "map_elements or map_batches",
-    "SubPlan": "a nested frame",
+    "AnonymousAgg": "map_elements or map_batches", "SubPlan": "a nested frame",
     "DataTypeFunction": "an expression of types",
-}
+}  # fmt: skip
 
 
 def refuse(name: str, remedy: str | None = None) -> UnsupportedOperation:
@@ -353,10 +310,14 @@ def held(body: Node) -> tuple[str, Node, Node]:
     [(name, inner)] = body.items()
     if isinstance(inner, list):
         return name, inner[0], inner[1:]
-    key = next((key for key in _HELD if isinstance(inner, Mapping) and key in inner), None)
+    key = _held_at(inner)
     if key is None:
         return name, inner, None
     return name, inner[key], {k: v for k, v in inner.items() if k != key}
+
+
+def _held_at(inner: Node) -> str | None:
+    return next((key for key in _HELD if isinstance(inner, Mapping) and key in inner), None)
 
 
 def holding(body: Node, node: Node) -> Node:
@@ -364,7 +325,7 @@ def holding(body: Node, node: Node) -> Node:
     [(name, inner)] = body.items()
     if isinstance(inner, list):
         return {name: [node, *inner[1:]]}
-    key = next((key for key in _HELD if isinstance(inner, Mapping) and key in inner), None)
+    key = _held_at(inner)
     return {name: node if key is None else {**inner, key: node}}
 
 
@@ -378,33 +339,55 @@ def aggregates(node: Node) -> bool:
         if not isinstance(node, dict):
             continue
         [(kind, body)] = node.items()
-        if kind == "Agg" or (kind == "Function" and _named(body) in _FUNCTIONS):
+        if kind == "Agg":
+            return True
+        if kind == "Function" and function_key(body["function"])[0] in _FUNCTIONS:
             return True
         waiting.extend(operands(kind, body))
     return False
 
 
-def operands(kind: str, body: Node) -> list[Node]:
-    """The parts of a node that its values are computed from, row by row."""
+_PARTS: Mapping[str, tuple[str, ...]] = {
+    "Cast": ("expr",),
+    "RenameAlias": ("expr",),
+    "BinaryExpr": ("left", "right"),
+    "Ternary": ("predicate", "truthy", "falsy"),
+    "Filter": ("input", "by"),
+}
+
+
+def parts(kind: str, body: Node) -> list[Node]:
+    """The nodes that a node is made of."""
     match kind:
         case "Alias":
             return [body[0]]
         case "KeepName":
             return [body]
-        case "Cast" | "RenameAlias":
-            return [body["expr"]]
-        case "BinaryExpr":
-            return [body["left"], body["right"]]
-        case "Ternary":
-            return [body["predicate"], body["truthy"], body["falsy"]]
         case "Function":
             return list(body["input"])
-        case "Filter":
-            return [body["input"]]
+        case "Agg":
+            return [held(body)[1]]
         case _:
-            return []
+            return [body[name] for name in _PARTS.get(kind, ())]
 
 
-def _named(body: Node) -> str:
-    function = body["function"]
-    return function if isinstance(function, str) else next(iter(function))
+def with_parts(kind: str, body: Node, others: Sequence[Node]) -> Node:
+    """The same node, made of others."""
+    match kind:
+        case "Alias":
+            return {kind: [others[0], body[1]]}
+        case "KeepName":
+            return {kind: others[0]}
+        case "Function":
+            return {kind: {**body, "input": list(others)}}
+        case "Agg":
+            return {kind: holding(body, others[0])}
+        case _:
+            return {kind: {**body, **dict(zip(_PARTS[kind], others, strict=True))}}
+
+
+def operands(kind: str, body: Node) -> list[Node]:
+    """The parts of a node that its values are computed from, row by row."""
+    if kind == "Agg":
+        return []
+    return parts(kind, body)[:1] if kind == "Filter" else parts(kind, body)

@@ -37,8 +37,6 @@ from dpframe.rows.fold import domain
 from dpframe.rows.nulls import IsNull
 from dpframe.rows.operation import Operand
 
-__all__ = ["read_group", "read_row"]
-
 _METHODS: Mapping[str, IndividualAggregate] = {
     "Sum": Sum(),
     "Mean": Mean(),
@@ -47,7 +45,7 @@ _METHODS: Mapping[str, IndividualAggregate] = {
     "Boolean.Any": Any_(),
     "Boolean.All": All(),
 }
-_FUNCTIONS = ("Boolean.Any", "Boolean.All", "Quantile", "NullCount")
+_FUNCTIONS = ("Boolean.Any", "Boolean.All", "Quantile", "NullCount", "Mode")
 _ORDER = "rows have no order"
 _INSTEAD: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(
@@ -78,14 +76,20 @@ def read_row(node: Node, facts: FrameFacts, schema: Mapping[str, pl.DataType]) -
     return _RowReader(facts, schema).tree(node)
 
 
-class _GroupReader(Reader):
-    """Reads what is computed for each individual."""
+class _FactsReader(Reader):
+    """Reads expressions over a frame with known facts."""
 
     __slots__ = ("_facts",)
 
     def __init__(self, facts: FrameFacts, schema: Mapping[str, pl.DataType]) -> None:
         super().__init__(schema)
         self._facts = facts
+
+
+class _GroupReader(_FactsReader):
+    """Reads what is computed for each individual."""
+
+    __slots__ = ()
 
     def _node(self, node: Any, depth: int) -> Operand:
         if _is_aggregate(node):
@@ -105,14 +109,10 @@ class _GroupReader(Reader):
         )
 
 
-class _RowReader(Reader):
+class _RowReader(_FactsReader):
     """Reads what is computed for each row."""
 
-    __slots__ = ("_facts",)
-
-    def __init__(self, facts: FrameFacts, schema: Mapping[str, pl.DataType]) -> None:
-        super().__init__(schema)
-        self._facts = facts
+    __slots__ = ()
 
     def _node(self, node: Any, depth: int) -> Operand:
         if isinstance(node, dict) and len(node) == 1:
@@ -166,11 +166,7 @@ def _is_aggregate(node: Node) -> bool:
     [(kind, body)] = node.items()
     if kind == "Agg":
         return True
-    return kind == "Function" and _key(body) in (*_FUNCTIONS, "Mode")
-
-
-def _key(body: Node) -> str:
-    return function_key(body["function"])[0]
+    return kind == "Function" and function_key(body["function"])[0] in _FUNCTIONS
 
 
 def _name(node: Node) -> str:

@@ -215,15 +215,13 @@ def with_few_values(
     named: list[Named], domains: Mapping[str, Domain], origin: Origin
 ) -> dict[str, Domain]:
     """The domains of grouping columns, with the few values that one can have at all."""
-    return {n.name: _with_few(n.tree, domains[n.name], origin) for n in named}
-
-
-def _with_few(tree: Tree, found: Domain, origin: Origin) -> Domain:
-    if found.categories is not None:
-        return found
-    computed = origin(tree.name) if isinstance(tree, Column) else tree
-    few = computed.operation.few_values if isinstance(computed, Call) else None
-    return found if few is None else replace(found, categories=tuple(few))
+    known = {n.name: domains[n.name] for n in named}
+    for name, tree in ((n.name, n.tree) for n in named if known[n.name].categories is None):
+        computed = origin(tree.name) if isinstance(tree, Column) else tree
+        few = computed.operation.few_values if isinstance(computed, Call) else None
+        if few is not None:
+            known[name] = replace(known[name], categories=tuple(few))
+    return known
 
 
 # Keys of parts that are values of parameters.
@@ -244,11 +242,13 @@ class BoundKeys:
     def named(self, row: tuple[Scalar, ...], groups: Groups) -> tuple[Scalar | Literal, ...]:
         """A key, with constants in place of the values of parameters."""
         columns = dict(self.by_column)
-        found: list[Scalar | Literal] = []
-        for named, value in zip(groups.by, row, strict=True):
-            given = columns.get(named.name, self.every)
-            found.append(next((_constant(value, one) for one in given if _has(one, value)), value))
-        return tuple(found)
+        key: list[Scalar | Literal] = list(row)
+        for place, (named, value) in enumerate(zip(groups.by, row, strict=True)):
+            for parameter in columns.get(named.name, self.every):
+                if _told(value) in {_told(one) for one in _values(parameter)}:
+                    key[place] = Literal(value, parameter.kind.dtype, parameter)
+                    break
+        return tuple(key)
 
     def require_all(self, groups: Groups) -> None:
         """Refuse parameters whose values are not keys any more once they have a column's type:
@@ -306,11 +306,3 @@ def _values(parameter: Parameter) -> tuple[Any, ...]:
 
 def _told(value: object) -> str:
     return repr(definition(value))
-
-
-def _has(parameter: Parameter, value: object) -> bool:
-    return _told(value) in {_told(one) for one in _values(parameter)}
-
-
-def _constant(value: Scalar, parameter: Parameter) -> Literal:
-    return Literal(value, parameter.kind.dtype, parameter)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import polars as pl
@@ -26,9 +25,6 @@ from dpframe.rows.constants import constant, decimal_literal, from_physical, nea
 from dpframe.rows.operation import Values
 from dpframe.rows.polars_dtypes import TIME_UNITS, from_polars, read_dtype, read_ipc, read_zone
 
-_EPOCH = datetime(1970, 1, 1)
-_TEMPORAL = ("Date", "Datetime", "Duration", "Time")
-
 
 def read_literal(body: Any) -> Literal | Values:
     """The constant in a ``Literal`` node."""
@@ -36,25 +32,16 @@ def read_literal(body: Any) -> Literal | Values:
         raise _not_a_scalar()
     [(kind, value)] = body.items()
     match kind:
-        case "Dyn":
-            return _dynamic(value)
         case "Scalar":
             return _scalar(value)
+        case "Dyn" if {*value} & {"Int", "Float", "Str"}:  # without a type
+            return _scalar(value)
         case "Series":
-            return _series(read_ipc(value))
-        case _:
-            raise _not_a_scalar()
-
-
-def _dynamic(node: Mapping[str, Any]) -> Literal:
-    [(kind, value)] = node.items()
-    match kind:
-        case "Int":
-            return constant(_whole(value))
-        case "Float":
-            return Literal(float(value), FLOAT64)
-        case "Str":
-            return Literal(str(value), STRING)
+            series = read_ipc(value)
+            if len(series) == 1 and isinstance(series.dtype, pl.List):  # one list means its values
+                inner = series.item()
+                series = inner if inner is not None else pl.Series([], dtype=series.dtype.inner)
+            return _values(series)
         case _:
             raise _not_a_scalar()
 
@@ -71,16 +58,20 @@ def _scalar(node: Mapping[str, Any]) -> Literal | Values:
             return Literal(None, NULL if value == "Null" else read_dtype(value))
         case "Boolean":
             return Literal(bool(value), DType("Boolean"))
-        case "String" | "StringOwned":
+        case "Int":
+            return constant(_whole(value))
+        case "Str" | "String" | "StringOwned":
             return Literal(str(value), STRING)
         case "Binary" | "BinaryOwned":
             return Literal(bytes(value), DType("Binary"))
         case "Float32":
             return Literal(nearest_float32(float(value)), DType("Float32"))
-        case "Float64":
+        case "Float" | "Float64":
             return Literal(float(value), FLOAT64)
-        case "Decimal":
-            return _decimal(*value)
+        case "Decimal":  # the oldest Polars leaves out the precision
+            digits, *precision, scale = value
+            dtype = DType("Decimal", precision=precision[0] if precision else 38, scale=scale)
+            return decimal_literal(_whole(digits), dtype)
         case "Date" | "Time":
             return from_physical(int(value), DATE if kind == "Date" else TIME)
         case "Datetime" | "DatetimeOwned":
@@ -99,20 +90,6 @@ def _scalar(node: Mapping[str, Any]) -> Literal | Values:
             return Literal(_whole(value), DType(kind))
         case _:
             raise _not_a_scalar()
-
-
-def _decimal(digits: int | bytes, *parameters: int) -> Literal:
-    """A decimal from its digits and its scale; the oldest Polars leaves out the precision."""
-    precision, scale = parameters if len(parameters) == 2 else (38, parameters[0])
-    return decimal_literal(_whole(digits), DType("Decimal", precision=precision, scale=scale))
-
-
-def _series(series: pl.Series) -> Values:
-    """The values of a constant Series; one that holds a single list means that list."""
-    if len(series) == 1 and isinstance(series.dtype, pl.List):
-        inner = series.item()
-        series = inner if inner is not None else pl.Series([], dtype=series.dtype.inner)
-    return _values(series)
 
 
 def _values(series: pl.Series) -> Values:
@@ -141,18 +118,9 @@ def _not_a_scalar() -> UnsupportedOperation:
 
 
 _FIXED = {
-    0xCA: ">f",
-    0xCB: ">d",
-    0xCC: ">B",
-    0xCD: ">H",
-    0xCE: ">I",
-    0xCF: ">Q",
-    0xD0: ">b",
-    0xD1: ">h",
-    0xD2: ">i",
-    0xD3: ">q",
-}
-_LENGTHS = {0: ">B", 1: ">H", 2: ">I"}
+    0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h",
+    0xD2: ">i", 0xD3: ">q",
+}  # fmt: skip
 _CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 
 
@@ -172,35 +140,20 @@ def _value(data: bytes, at: int) -> tuple[Any, int]:
     at += 1
     if tag < 0x80:
         return tag, at
-    if tag < 0x90:
-        return _map(data, at, tag & 0x0F)
-    if tag < 0xA0:
-        return _array(data, at, tag & 0x0F)
-    if tag < 0xC0:
-        return _text(data, at, tag & 0x1F)
     if tag >= 0xE0:
         return tag - 0x100, at
     if tag in _CONSTANTS:
         return _CONSTANTS[tag], at
     if tag in _FIXED:
         return _number(data, at, _FIXED[tag])
-    return _sized(data, at, tag)
-
-
-def _sized(data: bytes, at: int, tag: int) -> tuple[Any, int]:
-    if 0xC4 <= tag <= 0xC6:
-        size, at = _number(data, at, _LENGTHS[tag - 0xC4])
-        return _bytes(data, at, size)
-    if 0xD9 <= tag <= 0xDB:
-        size, at = _number(data, at, _LENGTHS[tag - 0xD9])
-        return _text(data, at, size)
-    if tag in (0xDC, 0xDD):
-        size, at = _number(data, at, _LENGTHS[tag - 0xDB])
-        return _array(data, at, size)
-    if tag in (0xDE, 0xDF):
-        size, at = _number(data, at, _LENGTHS[tag - 0xDD])
-        return _map(data, at, size)
-    raise ValueError("an extension type of MessagePack")
+    if tag < 0xC0:
+        read = _map if tag < 0x90 else _array if tag < 0xA0 else _text
+        return read(data, at, tag & (0x0F if tag < 0xA0 else 0x1F))
+    if tag not in _SIZED:
+        raise ValueError("an extension type of MessagePack")
+    reader, form = _SIZED[tag]
+    size, at = _number(data, at, form)
+    return reader(data, at, size)
 
 
 def _number(data: bytes, at: int, form: str) -> tuple[Any, int]:
@@ -232,3 +185,11 @@ def _map(data: bytes, at: int, size: int) -> tuple[dict[Any, Any], int]:
         key, at = _value(data, at)
         entries[key], at = _value(data, at)
     return entries, at
+
+
+_SIZED: Mapping[int, tuple[Callable[[bytes, int, int], tuple[Any, int]], str]] = {
+    0xC4: (_bytes, ">B"), 0xC5: (_bytes, ">H"), 0xC6: (_bytes, ">I"),
+    0xD9: (_text, ">B"), 0xDA: (_text, ">H"), 0xDB: (_text, ">I"),
+    0xDC: (_array, ">H"), 0xDD: (_array, ">I"), 0xDE: (_map, ">H"), 0xDF: (_map, ">I"),
+}  # fmt: skip
+"""What reads a value whose size is written before it, and the form of that size."""

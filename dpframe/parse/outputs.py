@@ -40,7 +40,16 @@ from dpframe.core.exact import nearest
 from dpframe.core.tree import Named, Tree, column_names
 from dpframe.errors import DPFrameError, UnboundedSensitivity, UnsupportedOperation
 from dpframe.frames.groups import GROUPING, SetGroups
-from dpframe.parse.hints import Node, function_key, function_name, held, node_name, operands, refuse
+from dpframe.parse.hints import (
+    Node,
+    function_key,
+    function_name,
+    held,
+    node_name,
+    operands,
+    refuse,
+    with_parts,
+)
 from dpframe.parse.literals import read_literal
 from dpframe.parse.reader import read, tree_of
 from dpframe.parse.selectors import output_name
@@ -152,8 +161,8 @@ class _Rows:
             raise _unlike()
         if not all(self._is_constant(p) for i, p in enumerate(found) if i != place):
             raise _unlike()
-        core, kept = self._split(found[place])
-        return _with(kind, body, place, core), kept
+        found[place], kept = self._split(found[place])
+        return with_parts(kind, body, found), kept
 
     def _is_constant(self, node: Node) -> bool:
         return "Literal" in node or not column_names(self._tree(node))
@@ -181,17 +190,6 @@ def _dropping(node: Node) -> str | None:
     return key if key in (_NULLS, _NANS) else None
 
 
-def _with(kind: str, body: Node, place: int, part: Any) -> Node:
-    """A node with another operand."""
-    if kind == "Cast":
-        return {kind: {**body, "expr": part}}
-    if kind == "BinaryExpr":
-        return {kind: {**body, ("left", "right")[place]: part}}
-    inputs = list(body["input"])
-    inputs[place] = part
-    return {kind: {**body, "input": inputs}}
-
-
 def _unlike() -> UnsupportedOperation:
     return UnsupportedOperation(
         "the expression filters some operands and not others, so their numbers of rows differ",
@@ -211,15 +209,7 @@ def polars_schema(columns: Columns) -> dict[str, Any]:
 
 
 def read_outputs(specs: Iterable[OutputSpec], scope: QueryScope) -> tuple[Output, ...]:
-    """The outputs of a query, several where an expression names several columns.
-
-    Parameters
-    ----------
-    specs
-        The request, in order.
-    scope
-        The frame and groups of the query.
-    """
+    """The outputs of a query, several where an expression names several columns."""
     schema = polars_schema(scope.facts.columns)
     outputs = [output for spec in specs for output in _expand(spec, scope, schema)]
     if not outputs:
@@ -272,7 +262,8 @@ def _expand(spec: OutputSpec, scope: QueryScope, schema: Mapping[str, Any]) -> l
         own = spec.alias if spec.alias is not None else next(iter(chosen.values()))[0].name
         name = spec.prefix + own + spec.suffix
         bound = {
-            p: by_grouping_sets(bind(_named(r, name), scope), scope) for p, (r, _) in chosen.items()
+            p: by_grouping_sets(bind(replace(r, name=name), scope), scope)
+            for p, (r, _) in chosen.items()
         }
         about = _fill(spec.words, said), post_tree, spec.interval_optional
         outputs.append(Output(name, bound, spec.post, *about))
@@ -301,15 +292,12 @@ def _fill(template: str, said: Mapping[str, str]) -> str:
     return template
 
 
-def _named(request: Request, name: str) -> Request:
-    return request if request.name == name else replace(request, name=name)
-
-
 def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Request, str]]:
     """One request per column that the aggregate's expression names, with its words."""
     method = spec.aggregate.method
     score, scored = _score(spec, schema)
     below = _denominator(spec, schema)
+    asked = spec.weight, spec.mechanism, score, below
     shown = _arguments(spec, scored, below)
     if spec.expression is None:
         name = spec.aggregate.name_without_column
@@ -319,7 +307,7 @@ def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Requ
                 where=f"dp.{method}({shown})",
                 remedy=f"write pl.col(column).dp_{method}(...)",
             )
-        return [(_request(spec, name, None, score, below), f"dp.{method}({shown})")]
+        return [(Request(spec.aggregate, name, None, *asked), f"dp.{method}({shown})")]
     given = spec.expression
     each = None if spec.counts_missing else tree_or_null
     named = (
@@ -328,19 +316,9 @@ def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Requ
         else read(given, schema, what=f"dp_{method}", each=each)
     )
     return [
-        (_request(spec, n.name, n.tree, score, below), f"{words(n.tree)}.dp_{method}({shown})")
+        (Request(spec.aggregate, n.name, n.tree, *asked), f"{words(n.tree)}.dp_{method}({shown})")
         for n in named
     ]
-
-
-def _request(
-    spec: AggregateSpec,
-    name: str,
-    tree: Tree | None,
-    score: Request | Tree | None,
-    below: Tree | None,
-) -> Request:
-    return Request(spec.aggregate, name, tree, spec.weight, spec.mechanism, score, below)
 
 
 def _denominator(spec: AggregateSpec, schema: Mapping[str, Any]) -> Tree | None:

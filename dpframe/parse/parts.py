@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import polars as pl
 
-from dpframe.aggregates.aggregate import Output, Query
+from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.nightly import nightly_output, of_individuals
 from dpframe.aggregates.reconstructed_error import RunningError
 from dpframe.core.tree import Column
@@ -88,7 +88,8 @@ def read_parts(
         made = {
             row[0] if len(row) == 1 else row: (
                 relation.then(Part(groups.by, bound.named(row, groups), computed, waits)),
-                Level(name, most, _key(row), None if first is None else _order(row)),
+                # Parts of dates or whole numbers are charged in their order.
+                Level(name, most, _key(row), None if first is None else _number(*row)),
             )
             for row in groups.keys.rows()
         }
@@ -98,7 +99,12 @@ def read_parts(
     except FAILURES:  # Python does not have all years, nor all moments in them
         exact, made = False, {}
     if not exact:
-        raise _inexact(groups)
+        raise UnsupportedOperation(
+            "some keys are more precise in the frame than Python can hold, so parts could not be "
+            "distinguished",
+            where=f"partition(frame, {_by(groups)}, keys=...)",
+            remedy=("partition by pl.col('t').dt.truncate('1us')", "partition by text"),
+        )
     return made
 
 
@@ -107,8 +113,11 @@ def _keys_of(relation: Relation, by: Sequence[Any], keys: object) -> tuple[Group
     plain, bound = plain_keys(keys)
     try:
         groups = read_groups(by, {}, plain, relation.facts.columns)
-    except DPFrameError as error:
-        raise _of_parts(error) from None
+    except DPFrameError as error:  # as of the call that was made
+        called = ("group_by(", "partition(frame, ")
+        where = error.where and error.where.replace(*called)
+        remedy = error.remedy and error.remedy.replace(*called)
+        raise type(error)(error.what, where=where, why=error.why, remedy=remedy) from None
     bound.require_all(groups)
     if groups.size > MOST_PARTS:
         raise UnsupportedOperation(
@@ -161,9 +170,7 @@ def _lasting(relation: Relation, groups: Groups) -> tuple[int | None, bool]:
     return first, first is not None
 
 
-def _order(row: tuple[Any, ...]) -> int:
-    """The number of a date or of a whole number, by which parts are charged in order."""
-    (value,) = row
+def _number(value: Any) -> int:
     return value.toordinal() if isinstance(value, date) else int(value)
 
 
@@ -209,25 +216,8 @@ def _are_exact(groups: Groups, relation: Relation) -> bool:
     return True
 
 
-def _of_parts(error: DPFrameError) -> DPFrameError:
-    """A refusal of keys or expressions, as of the call that was made."""
-    called = ("group_by(", "partition(frame, ")
-    where = error.where and error.where.replace(*called)
-    remedy = error.remedy and error.remedy.replace(*called)
-    return type(error)(error.what, where=where, why=error.why, remedy=remedy)
-
-
 def _by(groups: Groups) -> str:
     return ", ".join(outer_words(named.tree) for named in groups.by)
-
-
-def _inexact(groups: Groups) -> UnsupportedOperation:
-    return UnsupportedOperation(
-        "some keys are more precise in the frame than Python can hold, so parts could not be "
-        "distinguished",
-        where=f"partition(frame, {_by(groups)}, keys=...)",
-        remedy=("partition by pl.col('t').dt.truncate('1us')", "partition by text"),
-    )
 
 
 # -- Periods --------------------------------------------------------------------------------------
@@ -245,18 +235,14 @@ def read_stream(query: Query, schedule: Schedule, pure: bool) -> Query:
     tree = best_tree(schedule.periods) if pure else None
     rule = RunningError(schedule.periods, *((tree.branching, tree.levels) if tree else (0, 0)))
     groups = _groups(query, schedule)
-    outputs = tuple(_output(output, rule, query, keys, schedule) for output in query.outputs)
-    return Query(relation, groups, outputs)
-
-
-def _output(
-    output: Output, rule: RunningError, query: Query, keys: Groups | None, schedule: Schedule
-) -> Output:
-    nightly = nightly_output(output, rule, None)
-    if not isinstance(query.relation.facts.unit, Identifier):
-        return nightly
-    through = through_nights(query.relation, keys, schedule, of_individuals(output))
-    return nightly_output(output, rule, through)
+    outputs = []
+    for output in query.outputs:
+        through = None
+        if isinstance(relation.facts.unit, Identifier):
+            nightly_output(output, rule, None)  # refuses outputs that streams do not have
+            through = through_nights(relation, keys, schedule, of_individuals(output))
+        outputs.append(nightly_output(output, rule, through))
+    return Query(relation, groups, tuple(outputs))
 
 
 def _require_names(query: Query, where: str) -> None:

@@ -23,6 +23,7 @@ from dpframe.parse.hints import (
     function_key,
     function_name,
     node_name,
+    parts,
     refuse,
     refuse_unserialisable,
 )
@@ -49,7 +50,6 @@ from dpframe.rows.suggest import unknown_column
 
 T = TypeVar("T")
 Each: TypeAlias = "Callable[[Any, Mapping[str, pl.DataType]], Tree]"
-_OTHER_OPERATORS = {"TruncDivide": "truncdiv"}
 _SEVERAL_OUTPUTS = ('"Selector"', '"SelectFields"')
 _MISSING_FLOATS = ('"Float":null', '"Float32":null', '"Float64":null')
 
@@ -58,21 +58,11 @@ def read(
     expression: Any,
     schema: Mapping[str, pl.DataType],
     *,
-    what: str = "expression",
-    each: Each | None = None,
+    what: str = "expression",  # What it is used for, for messages: "filter", "group key"
+    each: Each | None = None,  # What reads one column's node; `tree_of` where it is left out
 ) -> tuple[Named, ...]:
-    """The trees of an expression, one for each column that it makes.
-
-    Parameters
-    ----------
-    expression
-        A Polars expression; a str is a column's name, and any other Python scalar a constant.
-    schema
-        Names and types of the frame's columns.
-    what
-        What the expression is used for, for messages: ``"filter"``, ``"group key"``.
-    each
-        What reads one column's node; `tree_of` where it is left out.
+    """The trees of an expression, one for each column that it makes. A str is a column's name, and
+    any other Python scalar a constant.
     """
     parsed = _as_expression(expression, what)
     reading = each or tree_of
@@ -80,7 +70,12 @@ def read(
     def found(nodes: Sequence[Any], several: bool) -> tuple[Named, ...]:
         outputs = tuple(Named(output_name(n), reading(n, schema)) for n in nodes)
         if several and outputs:
-            _check_distinct(outputs)
+            name, count = Counter(output.name for output in outputs).most_common(1)[0]
+            if count > 1:
+                raise UnsupportedOperation(
+                    f"the expression makes {count} columns named {name!r}",
+                    remedy='write .name.suffix("_x") or .name.prefix("x_") for several columns',
+                )
         return outputs
 
     return read_nodes(parsed, schema, found, what=what)
@@ -97,11 +92,19 @@ def read_nodes(
     makes, and whether a selection of columns made them. What it refuses is refused with its place.
     """
     try:
-        text = _serialise(expression, what)
+        text = serialised(expression)
     except TooLargeError:
         raise too_large(what) from None
+    except DPFrameError:
+        raise
+    except Exception:
+        shown = str(expression)
+        raise refuse_unserialisable(shown).at(_place(shown, what)) from None
     try:
-        node = _load(text, expression)
+        if any(sign in text for sign in _MISSING_FLOATS):
+            node = decode(expression.meta.serialize(format="binary"))
+        else:
+            node = json.loads(text)
         several = any(sign in text for sign in _SEVERAL_OUTPUTS)
         return found(expand(node, schema) if several else [node], several)
     except (TooLargeError, RecursionError):
@@ -134,22 +137,6 @@ def _as_expression(value: Any, what: str) -> pl.Expr:
         ) from None
 
 
-def _serialise(expression: pl.Expr, what: str) -> str:
-    try:
-        return serialised(expression)
-    except (DPFrameError, TooLargeError):
-        raise
-    except Exception:
-        shown = str(expression)
-        raise refuse_unserialisable(shown).at(_place(shown, what)) from None
-
-
-def _load(text: str, expression: pl.Expr) -> Any:
-    if any(sign in text for sign in _MISSING_FLOATS):
-        return decode(expression.meta.serialize(format="binary"))
-    return json.loads(text)
-
-
 def _where(expression: pl.Expr, text: str, what: str) -> str:
     if len(text) > 20_000:
         return what
@@ -165,25 +152,13 @@ def _place(shown: str, what: str, limit: int = 240) -> str:
     return line if what == "expression" else f"{what}: {line}"
 
 
-def _check_distinct(outputs: tuple[Named, ...]) -> None:
-    name, count = Counter(output.name for output in outputs).most_common(1)[0]
-    if count > 1:
-        raise UnsupportedOperation(
-            f"the expression makes {count} columns named {name!r}",
-            remedy='write .name.suffix("_x") or .name.prefix("x_") for several columns',
-        )
-
-
-def _operator_name(op: str) -> str:
-    return _OTHER_OPERATORS.get(op, f"the operator {op}")
-
-
-def _located(error: DPFrameError, operands: Sequence[Operand]) -> DPFrameError:
-    """The refusal of an operation that was made, with its operand."""
-    if error.where is not None and error.where.startswith(OPERAND):
-        with suppress(DPFrameError):
-            error.where = words(operand(operands[0])) + error.where.removeprefix(OPERAND)
-    return error
+def _name(key: str, params: Any) -> str:
+    """What the analyst wrote for a function or an operator."""
+    if key.startswith("Operator."):
+        op = key.removeprefix("Operator.")
+        return "truncdiv" if op == "TruncDivide" else f"the operator {op}"
+    named = {"Node.Ternary": "when", "Node.Cast": "an unknown kind of cast"}
+    return named[key] if key in named else function_name(key, params)
 
 
 class Reader:
@@ -211,14 +186,8 @@ class Reader:
                 return self._column(body)
             case "Literal":
                 return standing(read_literal(body)) if self._sql else read_literal(body)
-            case "BinaryExpr":
-                return self._binary(body, depth + 1)
-            case "Function":
-                return self._function(body, depth + 1)
-            case "Ternary":
-                return self._ternary(body, depth + 1)
-            case "Cast":
-                return self._cast(body, depth + 1)
+            case "BinaryExpr" | "Function" | "Ternary" | "Cast":
+                return self._call(kind, body, depth + 1)
             case "Alias":
                 return self._alias(body, depth)
             case "KeepName":
@@ -248,34 +217,20 @@ class Reader:
             raise unknown_column(name, self._schema)
         return Column(name)
 
-    def _binary(self, body: Any, depth: int) -> Tree:
-        op = body["op"]
-        nodes = [body["left"], body["right"]]
-        return self._call(f"Operator.{op}", nodes, None, depth, lambda: _operator_name(op))
-
-    def _function(self, body: Any, depth: int) -> Tree:
-        key, params = function_key(body["function"])
-        if key == "AsStruct":
-            params = [output_name(node) for node in body["input"]]
-        return self._call(key, body["input"], params, depth, lambda: function_name(key, params))
-
-    def _ternary(self, body: Any, depth: int) -> Tree:
-        nodes = [body["predicate"], body["truthy"], body["falsy"]]
-        return self._call("Node.Ternary", nodes, None, depth, lambda: "when")
-
-    def _cast(self, body: Any, depth: int) -> Tree:
-        name = "an unknown kind of cast"
-        return self._call("Node.Cast", [body["expr"]], body, depth, lambda: name)
-
-    def _call(
-        self, key: str, nodes: Sequence[Any], params: Any, depth: int, name: Callable[[], str]
-    ) -> Tree:
+    def _call(self, kind: str, body: Any, depth: int) -> Tree:
         """What a function means, where there is an operation that it is read into; else it is
         refused by its name.
         """
+        params: Any = body if kind == "Cast" else None
+        key = f"Operator.{body['op']}" if kind == "BinaryExpr" else f"Node.{kind}"
+        if kind == "Function":
+            key, params = function_key(body["function"])
+        if key == "AsStruct":
+            params = [output_name(node) for node in body["input"]]
         reader = READERS.get(key)
         if reader is None:
-            raise refuse(name())
+            raise refuse(_name(key, params))
+        nodes = parts(kind, body)
         operands: Sequence[Operand] = [self._node(node, depth) for node in nodes]
         try:
             if key in COMPARISONS:
@@ -287,9 +242,15 @@ class Reader:
                 operands = found
             return reader(operands, params)
         except DPFrameError as error:
-            raise _located(error, operands) from None
+            if error.where is not None and error.where.startswith(OPERAND):
+                with suppress(
+                    DPFrameError
+                ):  # an operation that was made is refused with its operand
+                    place = error.where.removeprefix(OPERAND)
+                    error.where = words(operand(operands[0])) + place
+            raise error from None
         except (LookupError, TypeError, ValueError, AttributeError):  # a form of a later Polars
-            raise refuse(name()) from None
+            raise refuse(_name(key, params)) from None
 
     def _in_float32(
         self, nodes: Sequence[object], operands: Sequence[Operand]
@@ -297,11 +258,19 @@ class Reader:
         """The operands of a comparison. As in Polars, a number without a type is rounded to Float32
         where everything else that is compared has that type.
         """
-        untyped = list(map(_is_untyped_number, nodes))
-        typed = [o for o, is_free in zip(operands, untyped, strict=True) if not is_free]
-        if not any(untyped) or not all(_is_float32(o, self._schema) for o in typed):
+        untyped = [_is_untyped_number(node) for node in nodes]
+        if not any(untyped):
             return operands
-        return [_rounded(o) if is_free else o for o, is_free in zip(operands, untyped, strict=True)]
+        rounded = list(operands)
+        for place, (value, is_free) in enumerate(zip(operands, untyped, strict=True)):
+            if not is_free and (
+                isinstance(value, Values) or dtype_of(value, self._schema) != FLOAT32
+            ):
+                return operands
+            match value:
+                case Literal(int() | float() as number) if is_free and float(number) == number:
+                    rounded[place] = Literal(nearest_float32(float(number)), FLOAT32)
+        return rounded
 
 
 def _is_untyped_number(node: object) -> bool:
@@ -310,15 +279,3 @@ def _is_untyped_number(node: object) -> bool:
             return True
         case _:
             return False
-
-
-def _is_float32(operand: Operand, schema: Mapping[str, pl.DataType]) -> bool:
-    return not isinstance(operand, Values) and dtype_of(operand, schema) == FLOAT32
-
-
-def _rounded(operand: Operand) -> Operand:
-    """The nearest Float32 of a number that is a Float64; anything else stays."""
-    if not isinstance(operand, Literal) or not isinstance(operand.value, int | float):
-        return operand
-    number = float(operand.value)
-    return Literal(nearest_float32(number), FLOAT32) if number == operand.value else operand

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from dpframe.errors import UnknownColumn, UnsupportedOperation
-from dpframe.parse.hints import Node, function_key, held, holding, refuse
+from dpframe.parse.hints import Node, function_key, parts, refuse, with_parts
 from dpframe.parse.size import SQL, marked
 from dpframe.rows.polars_dtypes import read_ipc
 from dpframe.rows.suggest import did_you_mean, unknown_column
@@ -33,19 +33,28 @@ def output_name(node: Node) -> str:
                 node = body[0]
             case "Alias":
                 return _own_name(str(body[1]))
+            case "Literal" if isinstance(body, dict) and "Series" in body:
+                return read_ipc(body["Series"]).name
             case "Literal":
-                return _literal_name(body)
+                return "literal"
             case "KeepName":
-                return _kept_name(body)
+                name = next(_columns(body), None)
+                if name is None:
+                    raise UnsupportedOperation(
+                        "name.keep is used on an expression without a column",
+                        remedy="use .alias(name)",
+                    )
+                return name
             case "RenameAlias":
                 return _renamed(output_name(body["expr"]), body["function"])
             case "Function":
-                field = _field_name(body["function"])
-                if field is not None:
-                    return field
+                key, params = function_key(body["function"])
+                if key == "StructExpr.FieldByName":
+                    return str(params)
                 node = body["input"][0] if body["input"] else None
             case _:
-                node = _first_operand(kind, body)
+                inner = parts(kind, body)
+                node = inner[kind == "Ternary"] if inner else None
     return "len" if node == "Len" else "literal"
 
 
@@ -55,72 +64,18 @@ def _own_name(name: str) -> str:
     return name if parameter is None else parameter.name
 
 
-def _first_operand(kind: str, body: Node) -> Node:
-    match kind:
-        case "BinaryExpr":
-            return body["left"]
-        case "Ternary":
-            return body["truthy"]
-        case "Cast":
-            return body["expr"]
-        case "Agg":
-            return held(body)[1]
-        case "Filter":
-            return body["input"]
-        case _:
-            return None
-
-
-def _literal_name(body: Node) -> str:
-    if isinstance(body, dict) and "Series" in body:
-        return read_ipc(body["Series"]).name
-    return "literal"
-
-
-def _field_name(function: Node) -> str | None:
-    if isinstance(function, dict):
-        struct = function.get("StructExpr")
-        if isinstance(struct, dict) and "FieldByName" in struct:
-            return str(struct["FieldByName"])
-    return None
-
-
-def _kept_name(body: Node) -> str:
-    name = next(_columns(body), None)
-    if name is None:
-        raise UnsupportedOperation(
-            "name.keep is used on an expression without a column", remedy="use .alias(name)"
-        )
-    return name
-
-
 def _columns(node: Node) -> Iterator[str]:
     """The columns of a node in the order in which Polars looks for a name to keep."""
     if not isinstance(node, dict):
         return
     [(kind, body)] = node.items()
-    match kind:
-        case "Column":
-            yield str(body)
-        case "Alias":
-            yield from _columns(body[0])
-        case "KeepName":
-            yield from _columns(body)
-        case "Cast" | "RenameAlias":
-            yield from _columns(body["expr"])
-        case "BinaryExpr":
-            yield from _columns(body["left"])
-            yield from _columns(body["right"])
-        case "Ternary":
-            for part in ("truthy", "falsy", "predicate"):
-                yield from _columns(body[part])
-        case "Function":
-            for part in body["input"]:
-                yield from _columns(part)
-        case "Agg":
-            yield from _columns(held(body)[1])
-        case "Filter":
-            yield from _columns(body["input"])
+    if kind == "Column":
+        yield str(body)
+    inner = parts(kind, body)
+    if kind == "Ternary":
+        inner = [*inner[1:], inner[0]]
+    for part in inner[:1] if kind == "Filter" else inner:
+        yield from _columns(part)
 
 
 def _renamed(name: str, function: Node) -> str:
@@ -154,20 +109,11 @@ def _replaced(name: str, pattern: str, value: str, literal: bool) -> str:
 
 Schema: TypeAlias = "Mapping[str, pl.DataType]"
 
-VARIADIC = frozenset(
-    {
-        "AsStruct",
-        "Coalesce",
-        "MinHorizontal",
-        "MaxHorizontal",
-        "SumHorizontal",
-        "MeanHorizontal",
-        "Boolean.AnyHorizontal",
-        "Boolean.AllHorizontal",
-        "StringExpr.ConcatHorizontal",
-        "StringExpr.Format",
-    }
-)
+VARIADIC = {
+    *("AsStruct", "Coalesce", "MinHorizontal", "MaxHorizontal", "SumHorizontal", "MeanHorizontal"),
+    *("Boolean.AnyHorizontal", "Boolean.AllHorizontal", "StringExpr.ConcatHorizontal"),
+    "StringExpr.Format",
+}
 
 
 def expand(node: Node, schema: Schema) -> list[Node]:
@@ -175,33 +121,21 @@ def expand(node: Node, schema: Schema) -> list[Node]:
     if not isinstance(node, dict):
         return [node]
     [(kind, body)] = node.items()
-    match kind:
-        case "Selector":
-            return [{"Column": name} for name in expand_selector(body, schema)]
-        case "Alias":
-            return [{"Alias": [inner, body[1]]} for inner in expand(body[0], schema)]
-        case "KeepName":
-            return [{"KeepName": inner} for inner in expand(body, schema)]
-        case "Cast" | "RenameAlias":
-            return [{kind: {**body, "expr": inner}} for inner in expand(body["expr"], schema)]
-        case "BinaryExpr":
-            return _combine(kind, body, ("left", "right"), schema)
-        case "Ternary":
-            return _combine(kind, body, ("predicate", "truthy", "falsy"), schema)
-        case "Function":
-            return _expand_function(body, schema)
-        case "Filter":
-            return _combine(kind, body, ("input", "by"), schema)
-        case "Agg":
-            _, inner, _ = held(body)
-            return [{"Agg": holding(body, each)} for each in expand(inner, schema)]
-        case _:
-            return [node]
-
-
-def _combine(kind: str, body: Node, parts: tuple[str, ...], schema: Schema) -> list[Node]:
-    rows = _broadcast([expand(body[part], schema) for part in parts])
-    return [{kind: {**body, **dict(zip(parts, row, strict=True))}} for row in rows]
+    if kind == "Selector":
+        return [{"Column": name} for name in expand_selector(body, schema)]
+    inner = [expand(part, schema) for part in parts(kind, body)]
+    if not inner:
+        return [node]
+    key, params = function_key(body["function"]) if kind == "Function" else ("", None)
+    if key in VARIADIC:
+        return [with_parts(kind, body, [part for column in inner for part in column])]
+    if key == "StructExpr.SelectFields":
+        return [
+            {"Function": {"input": [part], "function": {"StructExpr": {"FieldByName": name}}}}
+            for part in inner[0]
+            for name in _field_names(params, part, schema)
+        ]
+    return [with_parts(kind, body, row) for row in _broadcast(inner)]
 
 
 def _broadcast(columns: Sequence[Sequence[Node]]) -> list[tuple[Node, ...]]:
@@ -220,42 +154,20 @@ def _broadcast(columns: Sequence[Sequence[Node]]) -> list[tuple[Node, ...]]:
     return list(zip(*(c if len(c) != 1 else list(c) * length for c in columns), strict=True))
 
 
-def _expand_function(body: Node, schema: Schema) -> list[Node]:
-    key, params = function_key(body["function"])
-    inputs = [expand(node, schema) for node in body["input"]]
-    if key in VARIADIC:
-        flat = [node for column in inputs for node in column]
-        return [{"Function": {**body, "input": flat}}]
-    if key == "StructExpr.SelectFields":
-        return [
-            {"Function": {"input": [node], "function": {"StructExpr": {"FieldByName": name}}}}
-            for node in inputs[0]
-            for name in _field_names(params, node, schema)
-        ]
-    return [{"Function": {**body, "input": list(row)}} for row in _broadcast(inputs)]
-
-
 def _field_names(selector: Node, node: Node, schema: Schema) -> list[str]:
     fields = _fields(node, schema)
     if fields is not None:
         return expand_selector(selector, fields)
-    return [name for part in _parts(selector) for name in _plain_names(part)]
-
-
-def _plain_names(part: Node) -> list[str]:
-    if part == "Empty":
-        return []
-    if isinstance(part, dict) and "ByName" in part:
-        names: list[str] = part["ByName"]["names"]
-        return names
-    raise _unknown_fields()
-
-
-def _unknown_fields() -> UnsupportedOperation:
-    return UnsupportedOperation(
-        "the fields of this struct are not known before data is read",
-        remedy="name them: .struct.field('x')",
-    )
+    names: list[str] = []
+    for part in _simple(selector):
+        if isinstance(part, dict) and "ByName" in part:
+            names += part["ByName"]["names"]
+        elif part != "Empty":
+            raise UnsupportedOperation(
+                "the fields of this struct are not known before data is read",
+                remedy="name them: .struct.field('x')",
+            )
+    return names
 
 
 def _fields(node: Node, schema: Schema) -> dict[str, pl.DataType] | None:
@@ -290,8 +202,11 @@ def expand_selector(selector: Node, schema: Schema) -> list[str]:
     """The names that a selector stands for, in Polars' order."""
     if selector == "Wildcard":
         return list(schema)
-    for part in _parts(selector):
-        _check_names(part, schema)
+    for part in _simple(selector):
+        if isinstance(part, dict) and "ByName" in part and part["ByName"].get("strict", True):
+            for name in part["ByName"]["names"]:
+                if name not in schema:
+                    raise unknown_column(name, schema)
     if isinstance(selector, dict) and "ByName" in selector:
         return [n for n in dict.fromkeys(selector["ByName"]["names"]) if n in schema]
     return list(_select(json.dumps(selector), tuple(schema.items())))
@@ -317,19 +232,12 @@ def _select(selector: str, schema: tuple[tuple[str, pl.DataType], ...]) -> tuple
         ) from None
 
 
-def _parts(selector: Node) -> Iterator[Node]:
+def _simple(selector: Node) -> Iterator[Node]:
     """The simple selectors that a selector is made of."""
     if isinstance(selector, dict):
         [(kind, body)] = selector.items()
         if kind in ("Union", "Difference", "Intersect", "ExclusiveOr"):
             for part in body:
-                yield from _parts(part)
+                yield from _simple(part)
             return
     yield selector
-
-
-def _check_names(part: Node, schema: Schema) -> None:
-    if isinstance(part, dict) and "ByName" in part and part["ByName"].get("strict", True):
-        for name in part["ByName"]["names"]:
-            if name not in schema:
-                raise unknown_column(name, schema)

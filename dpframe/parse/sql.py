@@ -54,23 +54,16 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_KINDS = (
-    *("text", "name", "comment", "dollar", "cast", "parameter", "word", "number", "space", "sign"),
-)
 _CLOCKS = {
     *("NOW", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"),
     *("TODAY",),
 }
+_TRUNCATES = ["(", "DATE_TRUNC"]
+"""What stands before the unit of DATE_TRUNC, the nearest first."""
 _UNITS = {
-    "year": "1y",
-    "quarter": "1q",
-    "month": "1mo",
-    "week": "1w",
-    "day": "1d",
-    "hour": "1h",
-    "minute": "1m",
-    "second": "1s",
-}
+    "year": "1y", "quarter": "1q", "month": "1mo", "week": "1w", "day": "1d", "hour": "1h",
+    "minute": "1m", "second": "1s",
+}  # fmt: skip
 _IN_LISTS = {"DATE", "TIMESTAMP", "NULL", "TRUE", "FALSE"}
 _EXAMPLE = 'write for example "age >= 40"'
 Token = tuple[str, str]
@@ -88,14 +81,14 @@ def sql_expression(text: str, parameters: Mapping[str, Parameter]) -> pl.Expr:
         raise UnsupportedOperation(
             f"this is not an SQL expression ({type(error).__name__})",
             where=text,
-            remedy=_remedy(text),
+            remedy=next((remedy for sign, remedy in _HINTS if sign(text.upper())), _EXAMPLE),
         ) from None
     return made.alias(SQL)
 
 
 def _prepared(text: str, parameters: Mapping[str, Parameter]) -> str:
     """The text as Polars is given it."""
-    tokens = [(_kind(found), found[0]) for found in _TOKEN.finditer(text)]
+    tokens = [(str(found.lastgroup), found[0]) for found in _TOKEN.finditer(text)]
     made: list[str] = []
     for number, (kind, token) in enumerate(tokens):
         if kind == "parameter":
@@ -108,35 +101,22 @@ def _prepared(text: str, parameters: Mapping[str, Parameter]) -> str:
             )
         elif kind == "word" and token.upper() == "DATE_TRUNC":
             made.append("STARTS_WITH")
-        elif kind == "text" and _is_unit(tokens, number):
-            made.append(f"'{TRUNCATED}{_every(token)}'")
+        elif kind == "text" and [t.upper() for t in _before(tokens, number)[:2]] == _TRUNCATES:
+            unit = token[1:-1].strip().lower()
+            if unit not in _UNITS:
+                raise UnsupportedOperation(
+                    f"DATE_TRUNC has no unit {token}", remedy=f"use one of {', '.join(_UNITS)}"
+                )
+            made.append(f"'{TRUNCATED}{_UNITS[unit]}'")
         else:
             made.append(token)
     return "".join(made)
-
-
-def _kind(found: re.Match[str]) -> str:
-    """What a token is."""
-    return next(kind for kind in _KINDS if found[kind] is not None)
 
 
 def _before(tokens: list[Token], number: int) -> list[str]:
     """What stands before a token, without spaces and comments, the nearest first."""
     kept = [t for kind, t in tokens[:number] if kind not in ("space", "comment")]
     return kept[::-1]
-
-
-def _is_unit(tokens: list[Token], number: int) -> bool:
-    return [t.upper() for t in _before(tokens, number)[:2]] == ["(", "DATE_TRUNC"]
-
-
-def _every(token: str) -> str:
-    unit = token[1:-1].strip().lower()
-    if unit not in _UNITS:
-        raise UnsupportedOperation(
-            f"DATE_TRUNC has no unit {token}", remedy=f"use one of {', '.join(_UNITS)}"
-        )
-    return _UNITS[unit]
 
 
 def _standing_for(name: str, parameters: Mapping[str, Parameter], before: list[str]) -> str:
@@ -163,14 +143,6 @@ def _in_list(before: list[str]) -> bool:
         if not is_value:
             return False
     return False
-
-
-def _remedy(text: str) -> Remedy:
-    upper = text.upper()
-    for sign, remedy in _HINTS:
-        if sign(upper):
-            return remedy
-    return _EXAMPLE
 
 
 _HINTS: tuple[tuple[Callable[[str], bool], Remedy], ...] = (
@@ -375,30 +347,24 @@ def _read(text: str, target: DType) -> Literal:
     """Text as a constant of the kind of a type."""
     bare = text.strip()
     found: Literal | None = None
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):
         match target.name:
             case "Date" if len(bare) == 10 and _MOMENT.fullmatch(bare):
                 found = Literal(date.fromisoformat(bare), DATE)
             case "Time" if _CLOCK.fullmatch(bare):
                 found = Literal(time.fromisoformat(bare), TIME)
             case "Datetime" if _MOMENT.fullmatch(bare):
-                found = _instant(datetime.fromisoformat(bare.replace(" +", "+").replace(" -", "-")))
+                moment = datetime.fromisoformat(bare.replace(" +", "+").replace(" -", "-"))
+                if moment.tzinfo is None:
+                    found = Literal(moment, datetime_type())
+                else:
+                    found = Literal(moment.astimezone(UTC), datetime_type("us", "UTC"))
     if found is None:
         raise UnsupportedOperation(
             f"{text!r} is compared with a {target}, and is not a valid one",
             remedy=_EXAMPLES.get(target.name, "compare values of one type"),
         )
     return found
-
-
-def _instant(moment: datetime) -> Literal:
-    """A moment as a constant; one with an offset is in UTC."""
-    if moment.tzinfo is None:
-        return Literal(moment, datetime_type())
-    try:
-        return Literal(moment.astimezone(UTC), datetime_type("us", "UTC"))
-    except OverflowError:
-        raise ValueError from None
 
 
 # -- functions ------------------------------------------------------------------------------------
@@ -454,13 +420,8 @@ def _truncated(operands: Sequence[Operand], schema: Schema) -> Tree | None:
     if not isinstance(unit, Literal) or not str(unit.value).startswith(TRUNCATED):
         return None
     assert not isinstance(source, Values)
-    source = _text_as_moment(source)
+    source = _read_beside(source, datetime_type())
     dtype = dtype_of(source, schema)
     if dtype is not None and dtype.name == "Datetime" and dtype.zone is not None:
         source = _on_clocks(source)
     return Call(Truncate(str(unit.value).removeprefix(TRUNCATED)), (source,))
-
-
-def _text_as_moment(tree: Tree) -> Tree:
-    is_text = isinstance(tree, Literal) and isinstance(tree.value, str)
-    return _read_beside(tree, datetime_type()) if is_text else tree

@@ -25,7 +25,6 @@ from dpframe.aggregates.error import (
 )
 from dpframe.aggregates.reconstructed_error import (
     DistributionError,
-    DistributionSetsError,
     RebuiltError,
     RootError,
     RunError,
@@ -34,7 +33,7 @@ from dpframe.aggregates.reconstructed_error import (
 )
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.regular import RULES, numbers_of_rule
-from dpframe.core.tree import EXACT, fields_of, written
+from dpframe.core.tree import EXACT, fields_of, form_of, forms_of, written
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
 from dpframe.ledger.approvals import StatedBudget
@@ -42,7 +41,7 @@ from dpframe.mechanisms import MECHANISMS
 from dpframe.plan.pieces import LimitChoice, PlanBlock
 
 KINDS: dict[str, type] = {
-    kind.__name__: kind
+    name: kind
     for kind in (
         Rows,
         Identifier,
@@ -55,11 +54,11 @@ KINDS: dict[str, type] = {
         NoErrorBound,
         RebuiltError,
         DistributionError,
-        DistributionSetsError,
         RootError,
         RunError,
         RunningError,
     )
+    for name in forms_of(kind)
 }
 """The types that carry their own name."""
 
@@ -119,11 +118,16 @@ def encode(value: Any) -> Any:
     fields = fields_of(value)
     if fields is None:
         return value
-    found = {written(field): encode(getattr(value, field.name)) for field in fields}
+    name, said = form_of(value)
+    found = {
+        written(field): encode(getattr(value, field.name))
+        for field in fields
+        if field.name not in said
+    }
     for optional in UNWRITTEN.get(kind, ()):
         if found[optional] is None:
             del found[optional]
-    return {"kind": kind.__name__} | found if kind.__name__ in KINDS else found
+    return {"kind": name} | found if name in KINDS else found
 
 
 def decode(hint: Any, data: Any, where: str) -> Any:
@@ -152,7 +156,7 @@ def _decoder(hint: Any, largest: int = _LARGEST) -> _Decoder:
         return partial(_decode_plain, hint, largest)
     if isinstance(hint, type) and issubclass(hint, Budget):
         return _budget
-    if isinstance(hint, type) and (not dataclasses.is_dataclass(hint) or hint.__name__ in KINDS):
+    if isinstance(hint, type) and (not dataclasses.is_dataclass(hint) or hint in KINDS.values()):
         return partial(_decode_kind, (hint,))
     return partial(_decode_fields, hint)
 
@@ -186,7 +190,7 @@ def _decode_kind(hints: tuple[Any, ...], data: Any, where: str) -> Any:
     admitted = tuple(hint for hint in hints if isinstance(hint, type))
     if kind is None or not issubclass(kind, admitted):
         raise Malformed(f"{where}.kind")
-    return _decode_fields(kind, {n: item for n, item in data.items() if n != "kind"}, where)
+    return _decode_fields(kind, {n: item for n, item in data.items() if n != "kind"}, where, name)
 
 
 def _decode_tuple(args: tuple[Any, ...], largest: int, data: Any, where: str) -> tuple[Any, ...]:
@@ -203,15 +207,21 @@ def _decode_tuple(args: tuple[Any, ...], largest: int, data: Any, where: str) ->
     return tuple([read(item, f"{where}[{i}]") for i, item in enumerate(data)])
 
 
-def _decode_fields(kind: Any, data: Any, where: str) -> Any:
-    decoders, unwritten = _decoders(kind), UNWRITTEN.get(kind, frozenset())
+def _decode_fields(kind: Any, data: Any, where: str, name: str | None = None) -> Any:
+    """The value of a dataclass; `name` is what the document calls it."""
+    said = forms_of(kind)[name or kind.__name__]
+    decoders = {n: read for n, read in _decoders(kind).items() if n not in said}
+    unwritten = UNWRITTEN.get(kind, frozenset())
     if not isinstance(data, dict) or not decoders.keys() - unwritten <= data.keys():
         raise Malformed(where)
     if not data.keys() <= decoders.keys() or any(data.get(n, 0) is None for n in unwritten):
         raise Malformed(where)
     values = {name: decoders[name](data[name], f"{where}.{name}") for name in data}
     try:
-        return kind(**as_fields(kind, values))
+        found = kind(**as_fields(kind, values), **said)
+        if name is not None and form_of(found)[0] != name:
+            raise ValueError(name)
+        return found
     except (ArithmeticError, ValueError, AssertionError, DPFrameError):  # a negative scale, say
         raise Malformed(where) from None
 

@@ -19,7 +19,6 @@ from dpframe.aggregates.error import (
 from dpframe.aggregates.noise import Drawn, JointNoise, noise_law
 from dpframe.aggregates.reconstructed_error import (
     DistributionError,
-    DistributionSetsError,
     EdgesError,
     OutputError,
     RebuiltError,
@@ -65,10 +64,8 @@ def error_of(
             by_set = errors_by_set(rule, used, level, simultaneous, count, guess)
             return max(error for _, error in by_set)
         case DistributionError() | RootError():
-            return float(errors_by_edge(rule, used, level, simultaneous).max())
-        case DistributionSetsError():
-            of_sets = errors_of_sets(rule, used, level, simultaneous)
-            return float(max(errors.max() for _, errors in of_sets))
+            by_edge = errors_by_edge(rule, used, level, simultaneous)
+            return float(max(errors.max() for _, errors in by_edge))
         case RunError():
             return float(error_of_run(rule, used, level, simultaneous))
         case RunningError():
@@ -128,34 +125,22 @@ def errors_by_edge(
     used: Sequence[NoisyAggregate],
     level: Fraction,
     simultaneous: bool = False,
-) -> NDArray[np.int64]:
-    """A bound on the error of the number of rows up to each edge."""
-    laws = _of_levels(used, rule.parts)
-    together = used[-1].entries // rule.cells * rule.shown if simultaneous else 1
-    return rule.reaches(laws, _each(level, together))[: rule.shown]
-
-
-def errors_of_sets(
-    rule: DistributionSetsError,
-    used: Sequence[NoisyAggregate],
-    level: Fraction,
-    simultaneous: bool = False,
 ) -> list[tuple[tuple[int, ...], NDArray[np.int64]]]:
     """The columns of each grouping set, and a bound on the error of the number of rows up to each
-    edge.
+    edge; without grouping sets one set of no columns.
     """
-    laws = _of_levels(used, rule.parts)
-    level = _each(level, rule.groups * rule.shown if simultaneous else 1)
-    return [(kept, rule.reaches(laws, kept, level)[: rule.shown]) for kept in rule.sets]
+    laws, groups = _of_levels(used, rule.parts), rule.groups(used[-1].entries)
+    level = _each(level, groups * rule.shown if simultaneous else 1)
+    return [(kept, rule.reaches(laws, level, kept)[: rule.shown]) for kept in rule.sets]
 
 
 def error_of_run(
     rule: RunError, used: Sequence[NoisyAggregate], level: Fraction, simultaneous: bool = False
 ) -> int:
     """A bound on the error of the number of rows in some cells of each group."""
-    laws = _of_levels(used, rule.edges.parts)
-    groups = used[-1].entries // rule.edges.cells if simultaneous else 1
-    return rule.noise(laws).quantile(level, max(1, groups))
+    laws, groups = _of_levels(used, rule.edges.parts), rule.edges.groups(used[-1].entries)
+    noise = rule.edges.range_noise(laws, 0, rule.cells)
+    return noise.quantile(level, max(1, groups) if simultaneous else 1)
 
 
 def _of_levels(used: Sequence[NoisyAggregate], parts: int) -> list[AdditiveMechanism]:

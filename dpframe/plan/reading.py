@@ -28,15 +28,7 @@ from dpframe.aggregates.cells import (
     WholeCells,
 )
 from dpframe.aggregates.grouping_sets import AdditiveOfSet, SelectionOfSet
-from dpframe.aggregates.margins import (
-    LevelSums,
-    LevelSumsWithTotal,
-    Margin,
-    MarginWithTotal,
-    RootSums,
-    RunMargin,
-    RunMarginWithTotal,
-)
+from dpframe.aggregates.margins import Margin, RootSums
 from dpframe.aggregates.measurement import Additive, Measurement, Responses, Table
 from dpframe.aggregates.quantile import QuantileChoice, QuantilesAtOnce, QuantileTree
 from dpframe.aggregates.request import QueryScope
@@ -58,7 +50,16 @@ from dpframe.aggregates.values import Value
 from dpframe.core.dtypes import DType
 from dpframe.core.interval import Grid
 from dpframe.core.regular import RULES, numbers_of_rule, text_of
-from dpframe.core.tree import Call, Column, Literal, Named, Tree, column_names
+from dpframe.core.tree import (
+    Call,
+    Column,
+    Literal,
+    Named,
+    Tree,
+    column_names,
+    form_of,
+    forms_of,
+)
 from dpframe.frames.contribution_limits import LimitGroups, LimitNorm, LimitRows
 from dpframe.frames.definition import Json, Written
 from dpframe.frames.nodes import named_rows, plain_step_of, row_of, rows_of
@@ -73,18 +74,18 @@ _PLAIN_STEPS = (
     *(LimitRows, LimitGroups, LimitNorm, PerIndividual),
 )
 _CLASSES: Final[Mapping[str, type]] = {
-    kind.__name__: kind
+    name: kind
     for kind in (
         *(Column, DType, Named, Value, TotalValue, Grid, Extremes, Table),
         *(RowCount, ValueCount, GridSum, SquareSum, PairSum, UnitPairSum),
         *(DistinctIndividuals, DistinctCount, UnitCount, UnitRows, UnitTotal),
         *(BinCells, PointCells, PositionCells, WholeCells),
-        *(Additive, AdditiveOfSet, Margin, MarginWithTotal, RunMargin, RunMarginWithTotal),
-        *(LevelSums, LevelSumsWithTotal, RootSums, Responses),
+        *(Additive, AdditiveOfSet, Margin, RootSums, Responses),
         *(CategoryChoice, ScoredChoice, QuantileChoice, QuantilesAtOnce, QuantileTree),
         SelectionOfSet,
         *_PLAIN_STEPS,
     )
+    for name in forms_of(kind)
 }
 _UNREAD = ("domain", "of_rows")
 """What is known of values, which nodes do not have."""
@@ -184,11 +185,15 @@ def value_of(said: Any, edges_of: EdgesOf | None = None) -> Any:
                 exact = edges_of(edges, value["domain"]["dtype"])
                 return UpToCells(made(value), Edges((), exact, edges["size"], None, None, 0), above)
             case {"type": str(name), **rest} | {"step": str(name), **rest}:
-                parts: dict[str, Any] = {**_without(_CLASSES[name])}
-                for field, part in rest.items():
-                    if field not in _UNREAD:
-                        parts[str(field)] = made(part)
-                return _CLASSES[name](**parts)
+                kind, implied = _CLASSES[name], forms_of(_CLASSES[name])[name]
+                parts = {str(f): made(part) for f, part in rest.items() if f not in _UNREAD}
+                if implied and sorted([*parts, *implied]) != sorted(f.name for f in fields(kind)):
+                    raise ValueError(name)
+                every: dict[str, Any] = {**_without(kind), **parts, **implied}
+                found = kind(**every)
+                if form_of(found)[0] != name:
+                    raise ValueError(name)
+                return found
             case dict():
                 return numbers_of_rule(said) if said.keys() <= RULES else number_of(said)
         return said

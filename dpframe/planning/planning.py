@@ -14,10 +14,7 @@ from dpframe.aggregates.aggregate import Output, Query
 from dpframe.aggregates.draw import Draw, number_of
 from dpframe.aggregates.measurement import Rebuilt
 from dpframe.aggregates.reconstruction import (
-    CellReconstruction,
-    PrefixReconstruction,
     Reconstruction,
-    RelatedReconstruction,
     ways_to_measure,
     with_totals,
     with_whole_levels,
@@ -303,8 +300,9 @@ class Rule:
 
     drafts: Callable[[Draft, Budget, RelativeError], Iterable[Draft]]
     worth: float  # How many times the error must be less than this to be worth it
-    # The aggregates that get a note on what they gain; none where outputs get one on what they pay.
-    gains: frozenset[type[Reconstruction]] = frozenset()
+    # What aggregates serve that get a note on what they gain; nothing where outputs get one on what
+    # they pay.
+    gains: str = ""
 
     def remark(self, draft: Draft, taken: Answer, tried: Sequence[Answer]) -> Answer:
         """The answer to a draft, with notes on how it changed the errors of outputs. `tried`: the
@@ -322,11 +320,11 @@ class Rule:
         return taken.with_notes(draft.compared, notes)
 
 
-def _told(asked: Output, among: frozenset[type[Reconstruction]], gain: float) -> str:
+def _told(asked: Output, among: str, gain: float) -> str:
     """The sentence about an output that is measured with others, or that pays for these."""
-    kinds = {type(aggregate) for aggregate in asked.aggregates.values()}
-    paying = gain < PAYS and RelatedReconstruction not in kinds  # these have a sentence already
-    return "" if kinds.isdisjoint(among) and not paying else gain_words(gain)
+    served = {a.serves for a in asked.aggregates.values() if isinstance(a, Reconstruction)}
+    paying = gain < PAYS and "queries" not in served  # these have a sentence already
+    return "" if among not in served and not paying else gain_words(gain)
 
 
 def _paid(gain: float) -> str:
@@ -382,9 +380,9 @@ def measure_otherwise(draft: Draft, spend: Budget, error: RelativeError) -> Iter
 
 RULES: Final = (
     # Outermost, because what is related is measured in the ways of the rules below.
-    Rule(relate_tables, WORTH_WHILE, frozenset({RelatedReconstruction})),
+    Rule(relate_tables, WORTH_WHILE, "queries"),
     # Before strategies are chosen, which depend on what the cells are for.
-    Rule(rebuild_counts, WORTH_WHILE, frozenset({CellReconstruction, PrefixReconstruction})),
+    Rule(rebuild_counts, WORTH_WHILE, "counts"),
     # Innermost: each of these has its own parts, which are drawn in the best of `ways_of`.
     Rule(measure_otherwise, 1.0),
 )

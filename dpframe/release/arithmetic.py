@@ -38,7 +38,7 @@ from dpframe.rows.constants import literal_domain, physical
 from dpframe.rows.maths import Round
 from dpframe.rows.operands import INT64_LIMITS, is_number
 from dpframe.rows.polars_dtypes import from_polars, to_polars
-from dpframe.rows.temporal_arithmetic import (
+from dpframe.rows.temporal import (
     DATE_LIMITS,
     counted_interval,
     sum_type,

@@ -569,7 +569,7 @@ def draw(
         # candidates whose numbers all have noise: the largest follow from these
         numbers = drawn.reshape(-1, one.measurement.candidates)
         drawn = choose_top_each(kernel.Exact(), numbers, one.measurement.rounds)
-    if isinstance(one.measurement, Margin):
+    if isinstance(one.measurement, Margin) and one.measurement.is_by_sets:
         drawn = drawn.reshape(-1, 1)
     return followed(one, drawn)
 

@@ -37,11 +37,11 @@ from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.count import BoundCount
 from dpframe.aggregates.draw import Draw
 from dpframe.aggregates.histogram import BoundHistogram
-from dpframe.aggregates.margins import LevelSumsWithTotal, MarginWithTotal
+from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.mean import BoundMean, BoundVariance
 from dpframe.aggregates.measurement import COUNT, Additive
 from dpframe.aggregates.noise import JointNoise, noise_law
-from dpframe.aggregates.ratio import BoundRatio, ratio_ends, sum_reach
+from dpframe.aggregates.ratio import BoundRatio, ratio_ends
 from dpframe.aggregates.request import QueryScope
 from dpframe.aggregates.shapes import Ends
 from dpframe.aggregates.statistics import (
@@ -898,9 +898,7 @@ def _noise_of(keys: Sequence[MeasurementKey], laws: Laws) -> JointNoise:
     for key in keys:
         law, draw = laws[key]
         assert isinstance(law, AdditiveMechanism)
-        if isinstance(
-            key[0], (MarginWithTotal, LevelSumsWithTotal)
-        ):  # a table and its total have noise of their own
+        if isinstance(key[0], Margin) and key[0].has_total:  # both have noise of their own
             draw = -1 - len(parts)
         parts.append((law, key[0].step, draw))
     return noise_law(parts)
@@ -941,10 +939,6 @@ def _whole(
     values = [noisy[key].reshape(-1).astype(np.float64) * float(key[0].step) for key in parts]
     above = _sum(ratio.above, places, values)
     factors = _factors(ratio, places, len(parts))
-    if ratio.below.is_constant:
-        scale = float(ratio.below.constant)
-        reach = sum_reach(noise, factors[0], miss) / abs(scale)
-        return _series(output.name, above / scale - reach, above / scale + reach)
     low, high = ratio_ends(above, _sum(ratio.below, places, values), noise, factors, miss)
     return _series(output.name, low, high)
 

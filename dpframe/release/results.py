@@ -17,9 +17,8 @@ from dpframe.aggregates.aggregate import BoundAggregate, Clamp, MeasurementKey, 
 from dpframe.aggregates.cells import Cells, PositionCells
 from dpframe.aggregates.count import BoundCount
 from dpframe.aggregates.draw import Draw
-from dpframe.aggregates.grouping_sets import AdditiveOfSet
 from dpframe.aggregates.histogram import BoundHistogram
-from dpframe.aggregates.margins import CellSums, Margin
+from dpframe.aggregates.margins import Margin, RootSums
 from dpframe.aggregates.mean import BoundMean
 from dpframe.aggregates.measurement import COUNT, Additive, Measurement, Selection
 from dpframe.aggregates.quantile import POINTS, BoundQuantile, QuantileChoice
@@ -491,8 +490,11 @@ def made_up_result(query: Query) -> pl.DataFrame:
 def _try(query: Query, draws: Sequence[Draw], asked: Intervals | None) -> None:
     """Assemble the frame of one query on trial."""
     several = query.groups is not None and query.groups.size > 1
-    margins = any(isinstance(part, Margin) for a in query.aggregates for part, _ in a.keys)
-    sets = margins or isinstance(query.groups, SetGroups)  # related tables are margins, too
+    sets = isinstance(query.groups, SetGroups) or any(  # related tables are margins, too
+        isinstance(part, Margin) and part.is_by_sets
+        for aggregate in query.aggregates
+        for part, _ in aggregate.keys
+    )
     if several and not sets and not query.chooses_groups:
         assert query.groups is not None
         query = replace(query, groups=replace(query.groups, keys=query.groups.keys.head(1)))
@@ -539,7 +541,7 @@ def no_interval(output: Output, query: Query, asked: Intervals) -> UnsupportedOp
                     f"{apart}",
                 ),
             )
-        if not all(isinstance(part, (Additive, Margin, CellSums)) for part, _ in aggregate.keys):
+        if not all(isinstance(part, (Additive, Margin, RootSums)) for part, _ in aggregate.keys):
             return UnsupportedOperation(
                 f"{output.name!r} has no interval",
                 where=output.words,
@@ -577,17 +579,10 @@ def _trial(query: Query, number: int, place: int) -> dict[MeasurementKey, Noisy]
     scope = query.scope
     groups = 1 if query.groups is None else query.groups.size
     trial: dict[MeasurementKey, Noisy] = {}
-    for part, mechanism in (key for aggregate in query.aggregates for key in aggregate.keys):
-        if isinstance(part, Selection):
-            shape, value = (part.entries(scope), part.chosen), place % part.candidates
-        elif isinstance(part, (Margin, AdditiveOfSet)):
-            shape, value = (part.entries(scope), 1), number
-        elif isinstance(part, CellSums):
-            shape, value = (groups, part.numbers), number
-        else:
-            cells = part.tables[0].cells
-            shape, value = (groups, 1 if cells is None else cells.size), number
-        trial[part, mechanism] = np.full(shape, value, dtype=np.int64)
+    for aggregate in query.aggregates:
+        for part, mechanism in aggregate.keys:
+            value = place % part.candidates if isinstance(part, Selection) else number
+            trial[part, mechanism] = np.full(part.shape(groups, scope), value, dtype=np.int64)
     return trial
 
 
@@ -598,7 +593,8 @@ def shown_groups(groups: Groups | None) -> Groups | None:
 
 def _least_shape(part: Measurement, query: Query) -> tuple[int, int]:
     """Of numbers on which post-processing can be tried."""
-    several = isinstance(part, Margin) or isinstance(query.groups, SetGroups)
+    margin = isinstance(part, Margin) and part.is_by_sets
+    several = margin or isinstance(query.groups, SetGroups)
     return (part.entries(query.scope), 1) if several else (1, 1)
 
 

@@ -555,10 +555,13 @@ def _is_shared(condition: Condition) -> bool:
 
 def _days(condition: Condition) -> float:
     low, high = condition.values
-    times = isinstance(low, dt.datetime) + isinstance(high, dt.datetime)
-    if times == 1 or not isinstance(low, dt.date) or not isinstance(high, dt.date):
+    if isinstance(low, dt.datetime) and isinstance(high, dt.datetime):
+        return (high - low).days
+    if isinstance(low, dt.datetime) or isinstance(high, dt.datetime):
         return float("inf")
-    return (high - low).days
+    if isinstance(low, dt.date) and isinstance(high, dt.date):
+        return (high - low).days
+    return float("inf")
 
 
 def _is_flag(condition: Condition) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -25,6 +25,7 @@ from dpframe.rows.operands import (
     may_be_infinite,
     reach,
     require_numbers,
+    when,
     whole_or_real,
     whole_result,
     widen,
@@ -32,15 +33,15 @@ from dpframe.rows.operands import (
     widened,
     widened_to_float,
 )
-from dpframe.rows.operation import Infix, Kind, Namespace, PlainOperation, operation
+from dpframe.rows.operation import Infix, Namespace, RowMethod, operation, spell_out
 from dpframe.rows.strings import bounded
-from dpframe.rows.temporal_arithmetic import add_moments, added, is_temporal_sum
+from dpframe.rows.temporal import add_moments, added, is_temporal_sum
 
 # Sums, differences, products and negation.
 #
 # Whole numbers are computed in Int64, where a result that does not fit wraps, or in Int128 where an
 # operand may lie beyond Int64, and then exactly (`operands`); everything else in Float64. Text is
-# joined by `+`. Moments and durations are added exactly, see `temporal_arithmetic`.
+# joined by `+`. Moments and durations are added exactly, see `temporal`.
 
 MAX_JOINED_CATEGORIES = 64
 
@@ -60,39 +61,34 @@ def sum_domain(a: Domain, b: Domain) -> Domain:
     return Domain(FLOAT64, nullable=nullable, nan=nan, interval=total.as_float())
 
 
-def product_interval(a: Interval, b: Interval) -> Interval:
-    """Products of values in Float64, rounded."""
-    return (a * b).as_float()
+class Arithmetic(Infix):
+    """An operator whose result is null where an operand is."""
+
+    __slots__ = ()
+    propagates_null = True
 
 
 @operation
-class Add(Infix):
-    name = "add"
+class Add(Arithmetic):
+    """Sum of two numbers, two strings joined, or a date or datetime moved by a duration."""
+
     symbol = "+"
     reads = ("Operator.Plus",)
     engines = EVERYWHERE
-    propagates_null = True
-    summary = "Sum of two numbers, two strings joined, or a date or datetime moved by a duration."
-    examples = (
-        'pl.col("i32") + pl.col("u8")',
-        'pl.col("i64") + 1',
-        'pl.col("i64") + pl.col("i64b")',
-        'pl.col("u64") + pl.col("b")',
-        'pl.col("f64") + pl.col("f64b")',
-        'pl.col("i8") + 0.5',
-        'pl.col("f32") + pl.col("dec")',
-        'pl.col("s") + "-" + pl.col("sb")',
-        'pl.col("d") + pl.col("dur")',
-        'pl.col("dt") + pl.col("dur")',
-        'pl.col("dur") + pl.col("dtz")',
-        'pl.col("dtms") + pl.col("dur")',
-        'pl.col("dur") + pl.col("durb")',
+    examples = spell_out(
+        'i32 + u8; i64 + 1; i64 + i64b; u64 + b; f64 + f64b; i8 + 0.5; f32 + dec; s + "-" + sb; '
+        "d + dur; dt + dur; dur + dtz; dtms + dur; dur + durb"
     )
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         a, b = args
         if _is_joined(a, b):
-            return _joined(a, b)
+            categories = None
+            if a.categories is not None and b.categories is not None:
+                pairs = [str(x) + str(y) for x in a.categories for y in b.categories]
+                if len(pairs) <= MAX_JOINED_CATEGORIES:
+                    categories = tuple(dict.fromkeys(pairs))
+            return Domain(STRING, nullable=a.nullable or b.nullable, categories=categories)
         if is_temporal_sum(a, b):
             return added(a, b, 1)
         require_numbers("sum", args)
@@ -109,31 +105,17 @@ class Add(Infix):
 
 
 @operation
-class Sub(Infix):
-    name = "sub"
+class Sub(Arithmetic):
+    """Difference of two numbers, dates or datetimes, or a date or datetime moved back by a
+    duration.
+    """
+
     symbol = "-"
     reads = ("Operator.Minus",)
     engines = EVERYWHERE
-    propagates_null = True
-    summary = (
-        "Difference of two numbers, dates or datetimes, or a date or datetime moved back by a "
-        "duration."
-    )
-    examples = (
-        'pl.col("i32") - pl.col("u8")',
-        'pl.col("i64") - pl.col("i64b")',
-        'pl.col("u32") - 7',
-        'pl.col("f64") - pl.col("f64b")',
-        'pl.col("f32") - pl.col("i64")',
-        'pl.col("b") - pl.col("bb")',
-        'pl.col("d") - date(2020, 1, 1)',
-        'pl.col("d") - pl.col("dt")',
-        'pl.col("d") - pl.col("dur")',
-        'pl.col("dt") - pl.col("dtb")',
-        'pl.col("dt") - pl.col("dtms")',
-        'pl.col("dtz") - pl.col("dur")',
-        'pl.col("dur") - pl.col("durb")',
-        'pl.col("t") - pl.col("t")',
+    examples = spell_out(
+        "i32 - u8; i64 - i64b; u32 - 7; f64 - f64b; f32 - i64; b - bb; d - date(2020, 1, 1); "
+        "d - dt; d - dur; dt - dtb; dt - dtms; dtz - dur; dur - durb; t - t"
     )
 
     def domain(self, args: Sequence[Domain]) -> Domain:
@@ -154,21 +136,13 @@ class Sub(Infix):
 
 
 @operation
-class Mul(Infix):
-    name = "mul"
+class Mul(Arithmetic):
+    """Product of two numbers."""
+
     symbol = "*"
     reads = ("Operator.Multiply",)
     engines = EVERYWHERE
-    propagates_null = True
-    summary = "Product of two numbers."
-    examples = (
-        'pl.col("i32") * pl.col("u8")',
-        'pl.col("i64") * pl.col("i64b")',
-        'pl.col("i8") * pl.col("b")',
-        'pl.col("f64") * pl.col("f64b")',
-        'pl.col("f64") * pl.col("u32")',
-        'pl.col("dec") * 1.21',
-    )
+    examples = spell_out("i32 * u8; i64 * i64b; i8 * b; f64 * f64b; f64 * u32; dec * 1.21")
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("product", args)
@@ -176,13 +150,14 @@ class Mul(Infix):
         if whole_or_real(args) != FLOAT64:
             return whole_result("product", args, operator.mul)
         x, y = widened_to_float(a), widened_to_float(b)
-        nullable = x.nullable or y.nullable
-        undefined = _infinite_times_zero(a, y) or _infinite_times_zero(b, x)
+        undefined = any(
+            may_be_infinite(one) and other.interval.contains(0) for one, other in ((a, y), (b, x))
+        )
         return Domain(
             FLOAT64,
-            nullable=nullable,
+            nullable=x.nullable or y.nullable,
             nan=a.nan or b.nan or undefined,
-            interval=product_interval(x.interval, y.interval),
+            interval=(x.interval * y.interval).as_float(),
         )
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
@@ -191,17 +166,24 @@ class Mul(Infix):
 
 
 @operation
-class Neg(PlainOperation):
-    name = "neg"
+class Neg(RowMethod):
+    """The number with its sign changed."""
+
+    propagates_null = True
     reads = ("Negate",)
     engines = EVERYWHERE
-    propagates_null = True
-    summary = "The number with its sign changed."
     examples = ('-pl.col("i64")', '-pl.col("u8")', '-pl.col("f64")', '-pl.col("i32")')
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("negation", args)
-        return negated(args[0])
+        wide = widened(args[0])
+        if wide.dtype == INT128:
+            return whole_result("negation", args, lambda x: -x)
+        known = -wide.interval
+        if wide.dtype == INT64 and not known.within(INT64_LIMITS):
+            # -2**63 has no opposite in Int64, and is unchanged
+            known = known if known.hi is not None and known.hi < 2**63 else EVERYTHING
+        return Domain(wide.dtype, nullable=wide.nullable, nan=wide.nan, interval=known)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         if not is_wide(domains[0]):
@@ -213,39 +195,10 @@ class Neg(PlainOperation):
         return f"-{args[0]}"
 
 
-def negated(domain: Domain) -> Domain:
-    """The facts about minus a number."""
-    wide = widened(domain)
-    if wide.dtype == INT128:
-        return whole_result("negation", [domain], lambda x: -x)
-    known = -wide.interval
-    if wide.dtype == INT64:
-        known = _negated_whole(known) if not known.within(INT64_LIMITS) else known
-    return Domain(wide.dtype, nullable=wide.nullable, nan=wide.nan, interval=known)
-
-
-def _negated_whole(known: Interval) -> Interval:
-    """Minus an Int64 that is bounded on one side: -2**63 has no opposite and is unchanged."""
-    return known if known.hi is not None and known.hi < 2**63 else EVERYTHING
-
-
-def _infinite_times_zero(maybe_infinite: Domain, other: Domain) -> bool:
-    return any(infinite_sides(maybe_infinite)) and other.interval.contains(0)
-
-
 def _is_joined(a: Domain, b: Domain) -> bool:
     return (a.dtype.is_text or b.dtype.is_text) and all(
         d.dtype.is_text or d.dtype.name == "Null" for d in (a, b)
     )
-
-
-def _joined(a: Domain, b: Domain) -> Domain:
-    categories = None
-    if a.categories is not None and b.categories is not None:
-        pairs = [str(x) + str(y) for x in a.categories for y in b.categories]
-        if len(pairs) <= MAX_JOINED_CATEGORIES:
-            categories = tuple(dict.fromkeys(pairs))
-    return Domain(STRING, nullable=a.nullable or b.nullable, categories=categories)
 
 
 # Quotients and remainders, null where the divisor is zero.
@@ -285,32 +238,18 @@ def _floored(known: Interval) -> Interval:
 
 
 @operation
-class TrueDiv(Infix):
+class TrueDiv(Arithmetic):
+    """Quotient in Float64; null where the divisor is zero (Polars: infinity or NaN)."""
+
     name = "truediv"
     symbol = "/"
     reads = ("Operator.TrueDivide",)
     engines = EVERYWHERE
-    propagates_null = True
-    summary = "Quotient in Float64; null where the divisor is zero (Polars: infinity or NaN)."
-    examples = (
-        'pl.col("i32") / pl.col("u8")',
-        'pl.col("i64") / pl.col("i64b")',
-        'pl.col("f64") / pl.col("f64b")',
-        'pl.col("u8") / 7',
-        'pl.col("i32") / 0',
-        '1 / pl.col("f32")',
-    )
+    examples = spell_out("i32 / u8; i64 / i64b; f64 / f64b; u8 / 7; i32 / 0; 1 / f32")
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("quotient", args)
-        a, b = args
-        x, y = widened_to_float(a), widened_to_float(b)
-        return Domain(
-            FLOAT64,
-            nullable=x.nullable or y.nullable or y.interval.contains(0),
-            nan=a.nan or b.nan or (may_be_infinite(a) and may_be_infinite(b)),
-            interval=quotient(x.interval, y.interval, _is_whole(b)).as_float(),
-        )
+        return _of_floats(args, lambda a, b, whole: quotient(a, b, whole).as_float(), all)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         x, y = (widen_to_float(e, d) for e, d in zip(args, domains, strict=True))
@@ -318,36 +257,21 @@ class TrueDiv(Infix):
 
 
 @operation
-class FloorDiv(Infix):
+class FloorDiv(Arithmetic):
+    """Floored quotient; null where the divisor is zero, also for floats."""
+
     name = "floordiv"
     symbol = "//"
     reads = ("Operator.FloorDivide",)
     engines = EVERYWHERE
-    propagates_null = True
-    summary = "Floored quotient; null where the divisor is zero, also for floats."
-    examples = (
-        'pl.col("i32") // pl.col("u8")',
-        'pl.col("i64") // pl.col("i64b")',
-        'pl.col("i8") // -3',
-        'pl.col("f64") // pl.col("f64b")',
-        'pl.col("u32") // 0.25',
-    )
+    examples = spell_out("i32 // u8; i64 // i64b; i8 // -3; f64 // f64b; u32 // 0.25")
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("quotient", args)
-        a, b = args
         if whole_or_real(args) != FLOAT64:
-            known = whole_result("quotient", args, _whole_quotients)
-            return known.with_null(known.nullable or b.interval.contains(0))
-        x, y = widened_to_float(a), widened_to_float(b)
-        nullable = x.nullable or y.nullable or y.interval.contains(0)
-        ratio = quotient(x.interval, y.interval, _is_whole(b))
-        return Domain(
-            FLOAT64,
-            nullable=nullable,
-            nan=a.nan or b.nan or (may_be_infinite(a) and may_be_infinite(b)),
-            interval=_floored(ratio.as_float()),
-        )
+            known = whole_result("quotient", args, lambda a, b: _floored(quotient(a, b, True)))
+            return known.with_null(known.nullable or args[1].interval.contains(0))
+        return _of_floats(args, lambda a, b, whole: _floored(quotient(a, b, whole).as_float()), all)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         x, y = _operands(ns, args, domains)
@@ -357,33 +281,21 @@ class FloorDiv(Infix):
 
 
 @operation
-class Mod(Infix):
-    name = "mod"
+class Mod(Arithmetic):
+    """Remainder with the divisor's sign, a - b * floor(a / b); null where b is zero."""
+
     symbol = "%"
     reads = ("Operator.Modulus",)
     engines = EVERYWHERE
-    propagates_null = True
-    summary = "Remainder with the divisor's sign, a - b * floor(a / b); null where b is zero."
-    examples = (
-        'pl.col("i32") % pl.col("u8")',
-        'pl.col("i64") % pl.col("i64b")',
-        'pl.col("i64") % 24',
-        'pl.col("i8") % -5',
-        'pl.col("f64") % pl.col("f64b")',
-        'pl.col("u8") % 2.5',
-    )
+    examples = spell_out("i32 % u8; i64 % i64b; i64 % 24; i8 % -5; f64 % f64b; u8 % 2.5")
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_numbers("remainder", args)
-        a, b = args
         if whole_or_real(args) != FLOAT64:
-            found = whole_result("remainder", args, _remainders)
-            return found.with_null(found.nullable or b.interval.contains(0))
-        x, y = widened_to_float(a), widened_to_float(b)
-        nullable = x.nullable or y.nullable or y.interval.contains(0)
-        nan = a.nan or b.nan or may_be_infinite(a) or may_be_infinite(b)
-        known = _float_remainders(x.interval, y.interval, _is_whole(b))
-        return Domain(FLOAT64, nullable=nullable, nan=nan or known == EVERYTHING, interval=known)
+            known = whole_result("remainder", args, _remainders)
+            return known.with_null(known.nullable or args[1].interval.contains(0))
+        real = _of_floats(args, _float_remainders, any)
+        return replace(real, nan=real.nan or real.interval == EVERYTHING)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         x, y = _operands(ns, args, domains)
@@ -416,12 +328,20 @@ def _in_uint64(ns: Namespace, domains: Sequence[Domain]) -> bool:
     return all(reach(d).within(limits) and d.dtype.name != "Int128" for d in domains)
 
 
-def _whole_quotients(a: Interval, b: Interval) -> Interval:
-    return _floored(quotient(a, b, whole=True))
-
-
-def _is_whole(domain: Domain) -> bool:
-    return not domain.dtype.is_float and not domain.dtype.is_decimal
+def _of_floats(
+    args: Sequence[Domain],
+    image: Callable[[Interval, Interval, bool], Interval],  # The flag: `b` holds whole numbers only
+    infinite: Callable[[Iterable[bool]], bool],  # Which operands must be infinite for NaN
+) -> Domain:
+    """The facts about a Float64 that is null where the divisor is zero."""
+    a, b = args
+    x, y = widened_to_float(a), widened_to_float(b)
+    return Domain(
+        FLOAT64,
+        nullable=x.nullable or y.nullable or y.interval.contains(0),
+        nan=a.nan or b.nan or infinite(map(may_be_infinite, (a, b))),
+        interval=image(x.interval, y.interval, not b.dtype.is_float and not b.dtype.is_decimal),
+    )
 
 
 def _remainders(a: Interval, b: Interval) -> Interval:
@@ -452,27 +372,17 @@ _LARGEST_EXPONENT = 2**31
 
 
 @operation
-class Pow(Infix):
-    name = "pow"
+class Pow(Arithmetic):
+    """Power: Int64 (wrapping) for integers to a constant whole power of zero or more, exact for
+    those beyond 64 bits, else Float64.
+    """
+
     symbol = "**"
     reads = ("Pow.Generic",)
     engines = EVERYWHERE
-    propagates_null = True
-    summary = (
-        "Power: Int64 (wrapping) for integers to a constant whole power of zero or more, exact "
-        "for those beyond 64 bits, else Float64."
-    )
-    examples = (
-        'pl.col("i8") ** 2',
-        'pl.col("i64") ** 3',
-        'pl.col("u8") ** 0',
-        'pl.col("f64") ** 2',
-        'pl.col("f64") ** -1',
-        'pl.col("u8") ** 0.5',
-        'pl.col("i8") ** -2',
-        'pl.col("f64") ** pl.col("f64b")',
-        '2 ** pl.col("i8")',
-        'pl.col("i8").pow(pl.col("u8"))',
+    examples = spell_out(
+        "i8 ** 2; i64 ** 3; u8 ** 0; f64 ** 2; f64 ** -1; u8 ** 0.5; i8 ** -2; f64 ** f64b; "
+        "2 ** i8; i8.pow(u8)"
     )
 
     def domain(self, args: Sequence[Domain]) -> Domain:
@@ -518,16 +428,15 @@ def _by_logarithm(ns: Namespace, base: pl.Expr, exponent: pl.Expr, whole: bool) 
     one = ns.lit(1.0, dtype=ns.Float64)
     size = (exponent * base.abs().log()).exp()
     if whole:  # off by less than a tenth here: 2**44 * 44 log(2) / 2**51
-        size = ns.when(size.is_between(1.0, 2.0**44)).then(size.round()).otherwise(size)
-    size = ns.when((exponent == 0) | (base.abs() == 1)).then(one).otherwise(size)
+        size = when(ns, size.is_between(1.0, 2.0**44), size.round(), size)
+    size = when(ns, (exponent == 0) | (base.abs() == 1), one, size)
     half = exponent * 0.5
     integral = exponent.floor() == exponent
     negative = ns.when(integral & (half.floor() != half)).then(-size)
     undefined = ns.lit(math.nan, dtype=ns.Float64)
     negative = negative.when(~integral & base.is_finite()).then(undefined).otherwise(size)
     known = base.is_not_null() & exponent.is_not_null()
-    power: pl.Expr = ns.when(known).then(ns.when(base < 0).then(negative).otherwise(size))
-    return power
+    return when(ns, known, when(ns, base < 0, negative, size))
 
 
 def whole_exponent(base: Domain, exponent: Domain) -> int | None:
@@ -583,8 +492,4 @@ def _raise(base: Fraction, power: Fraction) -> Fraction:
         return Fraction(2) ** 1100 * (-1 if base < 0 else 1)
 
 
-OPERATIONS: tuple[Kind, ...] = (
-    *(Add(), Sub(), Mul(), Neg()),
-    *(TrueDiv(), FloorDiv(), Mod()),
-    Pow(),
-)
+OPERATIONS = (*(Add, Sub, Mul, Neg, TrueDiv, FloorDiv, Mod, Pow),)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -23,10 +22,10 @@ from dpframe.core.units import EVERYWHERE
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.constants import cast_literal
 from dpframe.rows.layouts import unordered, unsigned_zero
-from dpframe.rows.operands import INT64_LIMITS, as_type, boolean
-from dpframe.rows.operation import Kind, Namespace, Operand, ParametricOperation, operand, operation
+from dpframe.rows.operands import INT64_LIMITS, as_type, boolean, when
+from dpframe.rows.operation import Namespace, Operand, RowMethod, operand, operation, spell_out
 from dpframe.rows.polars_dtypes import read_dtype_expression
-from dpframe.rows.temporal_arithmetic import counted, counted_interval, units_per_day
+from dpframe.rows.temporal import counted, counted_interval, units_per_day
 
 _DATE_LIMITS = (-(2**31), 2**31 - 1)
 _TIME_LIMITS = (0, 86_400 * 10**9 - 1)
@@ -36,63 +35,27 @@ _FLOAT32_MAX = Fraction(float(np.finfo(np.float32).max))
 
 
 @operation
-class Cast(ParametricOperation):
-    name = "cast"
-    reads = ("Node.Cast",)
+class Cast(RowMethod):
+    """The value in another type; null where it does not fit (also for strict casts)."""
+
+    groups = ("Node",)
     engines = EVERYWHERE
     propagates_null = True
-    summary = "The value in another type; null where it does not fit (also for strict casts)."
-    examples = (
-        'pl.col("i64").cast(pl.Int8)',
-        'pl.col("i32").cast(pl.UInt8)',
-        'pl.col("u64").cast(pl.Int64)',
-        'pl.col("i64").cast(pl.UInt64)',
-        'pl.col("f64").cast(pl.Int64)',
-        'pl.col("f64").cast(pl.UInt8)',
-        'pl.col("f32").cast(pl.Int32)',
-        'pl.col("dec").cast(pl.Int64)',
-        'pl.col("b").cast(pl.Int8)',
-        'pl.col("i64").cast(pl.Float64)',
-        'pl.col("i64").cast(pl.Float32)',
-        'pl.col("f64").cast(pl.Float32)',
-        'pl.col("u64").cast(pl.Float64)',
-        'pl.col("dec").cast(pl.Float64)',
-        'pl.col("b").cast(pl.Float64)',
-        'pl.col("s").cast(pl.Int64)',
-        'pl.col("s").cast(pl.UInt8)',
-        'pl.col("s").cast(pl.Float64)',
-        'pl.col("i64").cast(pl.Boolean)',
-        'pl.col("f64").cast(pl.Boolean)',
-        'pl.col("dec").cast(pl.Boolean)',
-        'pl.col("i64").cast(pl.String)',
-        'pl.col("f64").cast(pl.String)',
-        'pl.col("f32").cast(pl.String)',
-        'pl.col("b").cast(pl.String)',
-        'pl.col("dec").cast(pl.String)',
-        'pl.col("e").cast(pl.String)',
-        'pl.col("d").cast(pl.String)',
-        'pl.col("dt").cast(pl.String)',
-        'pl.col("dtms").cast(pl.String)',
-        'pl.col("dtz").cast(pl.String)',
-        'pl.col("t").cast(pl.String)',
-        'pl.col("s").cast(pl.Enum(["a", "b", "12"]))',
-        'pl.col("e").cast(pl.Enum(["b", "c"]))',
-        'pl.col("i64").cast(pl.Date)',
-        'pl.col("dt").cast(pl.Date)',
-        'pl.col("dtms").cast(pl.Date)',
-        'pl.col("d").cast(pl.Datetime("us"))',
-        'pl.col("d").cast(pl.Datetime("ns"))',
-        'pl.col("dt").cast(pl.Datetime("ms"))',
-        'pl.col("dtms").cast(pl.Datetime("ns"))',
-        'pl.col("i64").cast(pl.Datetime("ms"))',
-        'pl.col("dt").cast(pl.Time)',
-        'pl.col("i64").cast(pl.Time)',
-        'pl.col("i64").cast(pl.Duration("ms"))',
-        'pl.col("dur").cast(pl.Duration("ns"))',
-        'pl.col("t").cast(pl.Duration("us"))',
-        'pl.col("d").cast(pl.Int32)',
-        'pl.col("dt").cast(pl.Int64)',
-        'pl.col("dur").cast(pl.Float64)',
+    examples = spell_out(
+        "i64.cast(pl.Int8); i32.cast(pl.UInt8); u64.cast(pl.Int64); i64.cast(pl.UInt64); "
+        "f64.cast(pl.Int64); f64.cast(pl.UInt8); f32.cast(pl.Int32); dec.cast(pl.Int64); "
+        "b.cast(pl.Int8); i64.cast(pl.Float64); i64.cast(pl.Float32); f64.cast(pl.Float32); "
+        "u64.cast(pl.Float64); dec.cast(pl.Float64); b.cast(pl.Float64); s.cast(pl.Int64); "
+        "s.cast(pl.UInt8); s.cast(pl.Float64); i64.cast(pl.Boolean); f64.cast(pl.Boolean); "
+        "dec.cast(pl.Boolean); i64.cast(pl.String); f64.cast(pl.String); f32.cast(pl.String); "
+        "b.cast(pl.String); dec.cast(pl.String); e.cast(pl.String); d.cast(pl.String); "
+        "dt.cast(pl.String); dtms.cast(pl.String); dtz.cast(pl.String); t.cast(pl.String); "
+        's.cast(pl.Enum(["a", "b", "12"])); e.cast(pl.Enum(["b", "c"])); i64.cast(pl.Date); '
+        'dt.cast(pl.Date); dtms.cast(pl.Date); d.cast(pl.Datetime("us")); '
+        'd.cast(pl.Datetime("ns")); dt.cast(pl.Datetime("ms")); dtms.cast(pl.Datetime("ns")); '
+        'i64.cast(pl.Datetime("ms")); dt.cast(pl.Time); i64.cast(pl.Time); '
+        'i64.cast(pl.Duration("ms")); dur.cast(pl.Duration("ns")); t.cast(pl.Duration("us")); '
+        "d.cast(pl.Int32); dt.cast(pl.Int64); dur.cast(pl.Float64)"
     )
     dtype: DType
 
@@ -116,14 +79,9 @@ class Cast(ParametricOperation):
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         return cast_expression(ns, args[0], domains[0].dtype, self.dtype)
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.cast({self.dtype})"
-
 
 def cast_domain(domain: Domain, target: DType) -> Domain:
-    """The facts about a value in another type. Raises `UnsupportedOperation` when the cast is not
-    known to be total and row-wise.
-    """
+    """The facts about a value in another type; casts are refused as `require_cast` says."""
     source = domain.dtype
     if source == target:
         return domain
@@ -168,13 +126,7 @@ def cast_expression(ns: Namespace, expression: pl.Expr, source: DType, target: D
 
 
 def require_cast(source: DType, target: DType) -> None:
-    """Refuse casts that are not known to be total, row-wise and the same everywhere.
-
-    Raises
-    ------
-    UnsupportedOperation
-        Naming both types and what to write instead.
-    """
+    """Refuse casts that are not known to be total, row-wise and the same everywhere."""
     remedy = _refusal(source, target)
     if remedy is not None:
         raise UnsupportedOperation(f"{source} cannot be cast to {target}", remedy=remedy)
@@ -192,20 +144,15 @@ def _refusal(source: DType, target: DType) -> str | None:
     if source.name == "Null":
         return None
     if source.is_numeric or source.is_boolean:
-        return _refused_number(source, target)
+        if target.name == "Enum":
+            return "use .replace_strict(old, new, default=...) with the categories as new values"
+        needs_integers = target.is_temporal and not source.is_integer
+        return "cast to pl.Int64 first" if needs_integers else None
     if source.is_text:
         return _refused_text(source, target)
     if source.is_temporal:
         return _refused_moment(source, target)
     return "take an element or field first, with .list.get(...) or .struct.field(...)"
-
-
-def _refused_number(source: DType, target: DType) -> str | None:
-    if target.name == "Enum":
-        return "use .replace_strict(old, new, default=...) with the categories as new values"
-    if target.is_temporal and not source.is_integer:
-        return "cast to pl.Int64 first"
-    return None
 
 
 def _refused_text(source: DType, target: DType) -> str | None:
@@ -232,20 +179,21 @@ def _refused_moment(source: DType, target: DType) -> str | None:
         return "use .dt.total_seconds()" if source.name == "Duration" else None
     if not target.is_temporal:
         return None
-    pair = (source.name, target.name)
     if source.zone != target.zone:
         if source.zone is not None and target.name in ("Date", "Time"):
             return f"use .dt.{target.name.lower()}(), which gives the local {target.name.lower()}"
         return "use .dt.replace_time_zone(zone) or .dt.convert_time_zone(zone)"
     allowed = {
-        ("Date", "Datetime"),
-        ("Datetime", "Date"),
-        ("Datetime", "Datetime"),
-        ("Datetime", "Time"),
-        ("Duration", "Duration"),
-        ("Time", "Duration"),
+        "Date": ("Datetime",),
+        "Datetime": ("Date", "Datetime", "Time"),
+        "Duration": ("Duration",),
+        "Time": ("Duration",),
     }
-    return None if pair in allowed else "use a difference of two datetimes, or a part of one"
+    return (
+        None
+        if target.name in allowed[source.name]
+        else "use a difference of two datetimes, or a part of one"
+    )
 
 
 def _to_integer(domain: Domain, target: DType) -> Domain:
@@ -338,8 +286,7 @@ def _temporal_text(ns: Namespace, expression: pl.Expr, source: DType) -> pl.Expr
     number = as_type(expression, INT64)
     # Clamped first: other values would abort the engine, even where they are masked.
     text = as_type(as_type(number.clip(lo, hi), source), STRING)
-    result: pl.Expr = ns.when(number.is_between(lo, hi)).then(text)
-    return result
+    return when(ns, number.is_between(lo, hi), text)
 
 
 def _to_temporal(domain: Domain, target: DType) -> Domain:
@@ -361,9 +308,7 @@ def _to_temporal(domain: Domain, target: DType) -> Domain:
             inside.lo if inside.lo == known.lo else None,
             inside.hi if inside.hi == known.hi else None,
         )
-    return replace(
-        Domain(target, nullable=domain.nullable or not fits, interval=inside), categories=None
-    )
+    return Domain(target, nullable=domain.nullable or not fits, interval=inside)
 
 
 def _between_temporal(expression: pl.Expr, source: DType, target: DType) -> pl.Expr:
@@ -376,4 +321,4 @@ def _between_temporal(expression: pl.Expr, source: DType, target: DType) -> pl.E
     return as_type((number % per_day) * (86_400 * 10**9 // per_day), target)
 
 
-OPERATIONS: tuple[Kind, ...] = (Cast,)
+OPERATIONS = (Cast,)

@@ -28,19 +28,20 @@ from dpframe.rows.operands import (
     reach,
     require_numbers,
     supertype,
+    when,
     whole_or_real,
     widen_to_float,
     widened,
     widened_to_float,
 )
 from dpframe.rows.operation import (
-    Kind,
     Namespace,
     Operand,
-    ParametricOperation,
+    RowMethod,
     constant,
     operand,
     operation,
+    spell_out,
 )
 from dpframe.rows.polars_dtypes import to_polars
 
@@ -48,28 +49,21 @@ from dpframe.rows.polars_dtypes import to_polars
 
 
 @operation
-class ClipBetween(ParametricOperation):
-    """Values below the lower bound become that bound, and values above the upper one become that.
+class ClipBetween(RowMethod):
+    """Clip to bounds of the same row; a bound that is null or NaN does not clamp, null and NaN
+    stay.
+
+    Values below the lower bound become that bound, and values above the upper one become that.
 
     So the lower bound wins for a value below both where they are reversed. A bound that is null or
     NaN does not clamp.
     """
 
-    name = "clip_between"
     reads = ()  # `Clip` is read into it where a bound is no constant
     engines = EVERYWHERE
-    summary = (
-        "Clip to bounds of the same row; a bound that is null or NaN does not clamp, null and NaN "
-        "stay."
-    )
-    examples = (
-        'pl.col("i64").clip(pl.col("i8"), pl.col("i64b"))',
-        'pl.col("i32").clip(upper_bound=pl.col("u8"))',
-        'pl.col("u64").clip(0, pl.col("i64"))',
-        'pl.col("f64").clip(pl.col("f64b"), 100)',
-        'pl.col("i8").clip(pl.col("f32"), pl.col("f32") + 1)',
-        'pl.col("dt").clip(lower_bound=pl.col("dtb"))',
-        'pl.col("d").clip(date(2000, 1, 1), pl.col("d"))',
+    examples = spell_out(
+        "i64.clip(i8, i64b); i32.clip(upper_bound=u8); u64.clip(0, i64); f64.clip(f64b, 100); "
+        "i8.clip(f32, f32 + 1); dt.clip(lower_bound=dtb); d.clip(date(2000, 1, 1), d)"
     )
     has_lo: bool
     has_hi: bool
@@ -87,21 +81,23 @@ class ClipBetween(ParametricOperation):
         dtype = _result_type(domains)
         operands = [convert(e, d, dtype) for e, d in zip(args, domains, strict=True)]
 
-        def clamped(value: pl.Expr, *bounds: pl.Expr) -> pl.Expr:
+        def present(bound: pl.Expr) -> pl.Expr:
+            return when(ns, bound.is_not_nan(), bound) if dtype == FLOAT64 else bound
+
+        def clamp(value: pl.Expr, *bounds: pl.Expr) -> pl.Expr:
             rest = list(bounds)
             result = value
             if self.has_hi:
-                bound = _bound_or_null(ns, rest.pop(), dtype)
-                result = ns.when(_below(bound, value)).then(bound).otherwise(result)
+                bound = present(rest.pop())
+                result = when(ns, _below(bound, value), bound, result)
             if self.has_lo:
-                bound = _bound_or_null(ns, rest.pop(), dtype)
-                result = ns.when(_below(value, bound)).then(bound).otherwise(result)
+                bound = present(rest.pop())
+                result = when(ns, _below(value, bound), bound, result)
             if not dtype.is_float:
                 return result
-            kept: pl.Expr = ns.when(value.is_nan()).then(value).otherwise(result)
-            return kept
+            return when(ns, value.is_nan(), value, result)
 
-        return together(ns, operands, clamped)
+        return together(ns, operands, clamp)
 
     def words(self, args: Sequence[str]) -> str:
         value, *bounds = args
@@ -130,14 +126,6 @@ def unlike_bounds(dtype: DType, bound: DType) -> UnsupportedOperation:
     )
 
 
-def _bound_or_null(ns: Namespace, bound: pl.Expr, dtype: DType) -> pl.Expr:
-    """A bound, null where it is NaN."""
-    if dtype != FLOAT64:
-        return bound
-    known: pl.Expr = ns.when(bound.is_not_nan()).then(bound)
-    return known
-
-
 def _below(a: pl.Expr, b: pl.Expr) -> pl.Expr:
     # Polars yields one row where a constant comes first and all rows of a column hold one value
     return a < b if a.meta.root_names() else b > a
@@ -156,7 +144,8 @@ def _interval_between(value: Domain, lo: Domain | None, hi: Domain | None) -> In
         lows.append(low)
         if not (hi.nullable or hi.nan):
             highs[0] = min(most, high)
-    return Interval(_end(min(lows)), _end(max(highs)))
+    ends = (end if isinstance(end, Fraction) else None for end in (min(lows), max(highs)))
+    return Interval(*ends)
 
 
 def _ends(known: Domain) -> tuple[Fraction | float, Fraction | float]:
@@ -164,33 +153,20 @@ def _ends(known: Domain) -> tuple[Fraction | float, Fraction | float]:
     return -math.inf if lo is None else lo, math.inf if hi is None else hi
 
 
-def _end(end: Fraction | float) -> Fraction | None:
-    return end if isinstance(end, Fraction) else None
-
-
 # Clamping between constants.
 
 
 @operation
-class Clip(ParametricOperation):
-    name = "clip"
-    reads = ("Clip",)
+class Clip(RowMethod):
+    """Values below `lo` become `lo`, above `hi` become `hi`; null and NaN stay."""
+
     engines = EVERYWHERE
     propagates_null = True
-    summary = "Values below `lo` become `lo`, above `hi` become `hi`; null and NaN stay."
-    examples = (
-        'pl.col("i32").clip(0, 10)',
-        'pl.col("i64").clip(-5, 5)',
-        'pl.col("i64").clip(upper_bound=3)',
-        'pl.col("u64").clip(0, 100)',
-        'pl.col("i8").clip(-0.5, 0.5)',
-        'pl.col("f64").clip(-1.0, 1.0)',
-        'pl.col("f32").clip(lower_bound=0)',
-        'pl.col("dec").clip(0, 1000)',
-        'pl.col("d").clip(date(2000, 1, 1), date(2020, 12, 31))',
-        'pl.col("dt").clip(lower_bound=datetime(2000, 1, 1))',
-        'pl.col("dur").clip(timedelta(0), timedelta(days=7))',
-        'pl.col("t").clip(time(9), time(17))',
+    examples = spell_out(
+        "i32.clip(0, 10); i64.clip(-5, 5); i64.clip(upper_bound=3); u64.clip(0, 100); "
+        "i8.clip(-0.5, 0.5); f64.clip(-1.0, 1.0); f32.clip(lower_bound=0); dec.clip(0, 1000); "
+        "d.clip(date(2000, 1, 1), date(2020, 12, 31)); dt.clip(lower_bound=datetime(2000, 1, 1)); "
+        "dur.clip(timedelta(0), timedelta(days=7)); t.clip(time(9), time(17))"
     )
     lo: Scalar
     hi: Scalar
@@ -235,22 +211,20 @@ class Clip(ParametricOperation):
         return clamp if result == INT128 else as_type(as_type(clamp, INT64), result)
 
     def words(self, args: Sequence[str]) -> str:
-        lo, hi = self.lo, self.hi
-        shown = [
-            f"{name}={constant_words(value)}"
-            for name, value in (("lower_bound", lo), ("upper_bound", hi))
-            if value is not None
-        ]
-        if len(shown) == 2:
-            shown = [constant_words(lo), constant_words(hi)]
-        return f"{args[0]}.clip({', '.join(shown)})"
+        bounds = {"lower_bound": self.lo, "upper_bound": self.hi}
+        shown = {name: constant_words(v) for name, v in bounds.items() if v is not None}
+        both = len(shown) == 2
+        texts = [text if both else f"{name}={text}" for name, text in shown.items()]
+        return f"{args[0]}.clip({', '.join(texts)})"
 
     def _result(self, domain: Domain) -> Domain:
         """The facts about the operand in the type in which it is clamped."""
         kinds = [constant_type(bound) for bound in (self.lo, self.hi) if bound is not None]
         if domain.dtype.is_temporal:
             for kind in kinds:
-                _require_same_kind(domain.dtype, kind)
+                same_kind = (kind.name, kind.zone is None)
+                if same_kind != (domain.dtype.name, domain.dtype.zone is None):
+                    raise unlike_bounds(domain.dtype, kind)
             return domain
         require_numbers("clip", [domain])
         for kind in kinds:
@@ -263,8 +237,7 @@ class Clip(ParametricOperation):
 
     def _bounds(self, dtype: DType) -> Interval:
         """The bounds as values of the type: floored to its unit, or rounded to Float64. Raises
-        `InvalidBounds` when a bound is not finite, the two are reversed, or one is out of the
-        type's reach.
+        `InvalidBounds` when one is not finite or too large, or the two are reversed.
         """
         lo = _bound(self.lo, dtype, missing_above=False)
         hi = _bound(self.hi, dtype, missing_above=True)
@@ -273,18 +246,10 @@ class Clip(ParametricOperation):
         return Interval(lo, hi)
 
 
-def _require_same_kind(dtype: DType, bound: DType) -> None:
-    if dtype.name != bound.name or (dtype.zone is None) != (bound.zone is None):
-        raise unlike_bounds(dtype, bound)
-
-
 def _bound(value: Scalar, dtype: DType, missing_above: bool) -> Fraction | None:
     if value is None:
         return None
-    if isinstance(value, Decimal) and not value.is_finite():
-        number = None
-    else:
-        number = physical(value, dtype)
+    number = physical(value, dtype)
     if number is None:
         raise InvalidBounds(
             f"{constant_words(value)} is not a bound",
@@ -331,7 +296,7 @@ def _clamp(expression: pl.Expr, lo: Any, hi: Any) -> pl.Expr:
 
 
 def _given_bound(bound: Operand) -> Scalar:
-    value = constant(bound, "a bound of clip")
+    value: Scalar = constant(bound, "a bound of clip")
     if value is None or (isinstance(value, (float, Decimal)) and math.isnan(value)):
         raise InvalidBounds(
             "a bound of clip is missing or NaN", remedy=("leave the bound out", "write a number")
@@ -350,16 +315,9 @@ def _reversed(lo: Any, hi: Any) -> bool:
     try:
         return bool(lo > hi)
     except TypeError:
-        if isinstance(lo, date) and isinstance(hi, date):  # one date and one datetime
-            return _as_day(lo) > _as_day(hi)
-        return False
+        days = [v.date() if isinstance(v, datetime) else v for v in (lo, hi)]
+        are_days = all(isinstance(day, date) for day in days)  # one date and one datetime
+        return bool(are_days and days[0] > days[1])
 
 
-def _as_day(value: date) -> date:
-    return value.date() if isinstance(value, datetime) else value
-
-
-OPERATIONS: tuple[Kind, ...] = (
-    ClipBetween,
-    Clip,
-)
+OPERATIONS = (ClipBetween, Clip)

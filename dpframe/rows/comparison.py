@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import eq, ge, gt, le, lt, ne
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import polars as pl
 
 from dpframe.core.dtypes import FLOAT64, INT64, INT128, STRING, Domain, DType, duration_type
-from dpframe.core.tree import Tree
 from dpframe.core.units import EVERYWHERE
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.operands import as_type, boolean
-from dpframe.rows.operation import Infix, Kind, Namespace, Operand, ParametricOperation, operation
+from dpframe.rows.operation import Infix, Namespace, RowMethod, operation, spell_out
 
 # How two or more values are made comparable.
 #
@@ -52,31 +52,23 @@ def comparable(domains: Sequence[Domain], ordered: bool) -> Comparable:
     if not types:
         return Comparable(INT64)
     if all(t.is_numeric or t.is_boolean for t in types):
-        return Comparable(_number_type(types))
+        if all(t == types[0] for t in types):
+            return Comparable(types[0])
+        if any(t.is_float or t.is_decimal for t in types):
+            return Comparable(FLOAT64)
+        return Comparable(INT128 if any(t.name in ("UInt64", "Int128") for t in types) else INT64)
     if all(t.is_text for t in types):
-        _require_plain_text(types, ordered)
+        for dtype in types:
+            if ordered and dtype.name != "String":
+                raise UnsupportedOperation(
+                    f"the order of {dtype} is not that of its text",
+                    remedy=("compare the text: .cast(pl.String)", "list the values: .is_in([...])"),
+                )
         return Comparable(STRING)
     names = {t.name for t in types}
     if types[0].is_temporal and (len(names) == 1 or names == {"Date", "Datetime"}):
         return _moments(types)
     raise _refused(types)
-
-
-def _number_type(types: Sequence[DType]) -> DType:
-    if all(t == types[0] for t in types):
-        return types[0]
-    if any(t.is_float or t.is_decimal for t in types):
-        return FLOAT64
-    return INT128 if any(t.name in ("UInt64", "Int128") for t in types) else INT64
-
-
-def _require_plain_text(types: Sequence[DType], ordered: bool) -> None:
-    for dtype in types:
-        if ordered and dtype.name != "String":
-            raise UnsupportedOperation(
-                f"the order of {dtype} is not that of its text",
-                remedy=("compare the text: .cast(pl.String)", "list the values: .is_in([...])"),
-            )
 
 
 def _moments(types: Sequence[DType]) -> Comparable:
@@ -134,28 +126,15 @@ def _both(types: Sequence[DType]) -> str:
 
 # Comparisons of two values.
 
-_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge,
-}  # fmt: skip
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 class Comparison(Infix):
     """A comparison that is null when an operand is."""
 
     __slots__ = ()
-
+    propagates_null = True
     ordered: ClassVar[bool] = True
-
-    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        """The engine's comparison of two operands of one type."""
-        compared: pl.Expr = _OPERATORS[self.symbol](a, b)
-        return compared
-
-    def mirrored(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        """The same comparison with the second operand first."""
-        compared: pl.Expr = _OPERATORS[_MIRRORED.get(self.symbol, self.symbol)](b, a)
-        return compared
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         comparable(args, self.ordered)
@@ -164,118 +143,80 @@ class Comparison(Infix):
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         common = comparable(domains, self.ordered)
         a, b = (common.lower(e, d.dtype) for e, d in zip(args, domains, strict=True))
-        # Polars yields one row where a constant comes first and all rows of a column hold one value
-        return self.compare(a, b) if a.meta.root_names() else self.mirrored(a, b)
+        name = self.name
+        if not a.meta.root_names():
+            # Polars yields one row where a constant comes first and all rows hold one value
+            a, b, name = b, a, _MIRRORED.get(name, name)
+        compare = getattr(operator, name, None)  # eq_missing is a method alone
+        compared: pl.Expr = getattr(a, name)(b) if compare is None else compare(a, b)
+        return compared
 
 
 @operation
 class Eq(Comparison):
-    name = "eq"
-    reads = ("Operator.Eq",)
+    """Whether two values are equal; null when one is null."""
+
     engines = EVERYWHERE
-    propagates_null = True
-    summary = "Whether two values are equal; null when one is null."
     symbol = "=="
     ordered = False
-    examples = (
-        'pl.col("i64") == 1',
-        'pl.col("u64") == pl.col("i64")',
-        'pl.col("f64") == pl.col("i64")',
-        'pl.col("f64") == float("nan")',
-        'pl.col("b") == pl.col("bb")',
-        'pl.col("s") == "a"',
-        'pl.col("e") == pl.col("s")',
-        'pl.col("dec") == 1.5',
-        'pl.col("dt") == pl.col("dtms")',
-        'pl.col("dt") == pl.col("d")',
-        'pl.col("i64") == None',
+    examples = spell_out(
+        'i64 == 1; u64 == i64; f64 == i64; f64 == float("nan"); b == bb; s == "a"; e == s; '
+        "dec == 1.5; dt == dtms; dt == d; i64 == None"
     )
 
 
 @operation
 class Ne(Comparison):
-    name = "ne"
+    """Whether two values differ; null when one is null."""
+
     reads = ("Operator.NotEq",)
     engines = EVERYWHERE
-    propagates_null = True
-    summary = "Whether two values differ; null when one is null."
     symbol = "!="
     ordered = False
-    examples = (
-        'pl.col("i32") != 0',
-        'pl.col("f64") != pl.col("f64b")',
-        'pl.col("e") != "a"',
-        'pl.col("dt") != date(1970, 1, 1)',
-    )
+    examples = spell_out('i32 != 0; f64 != f64b; e != "a"; dt != date(1970, 1, 1)')
 
 
 @operation
 class Lt(Comparison):
-    name = "lt"
-    reads = ("Operator.Lt",)
+    """Whether the first is below the second; null when one is null."""
+
     engines = EVERYWHERE
-    propagates_null = True
-    summary = "Whether the first is below the second; null when one is null."
     symbol = "<"
-    examples = (
-        'pl.col("i32") < pl.col("u8")',
-        'pl.col("f64") < pl.col("f64b")',
-        'pl.col("s") < pl.col("sb")',
-        'pl.col("d") < date(2020, 1, 1)',
-        'pl.col("dt") < date(2024, 3, 31)',
-        'pl.col("u64") < pl.col("i64")',
+    examples = spell_out(
+        "i32 < u8; f64 < f64b; s < sb; d < date(2020, 1, 1); dt < date(2024, 3, 31); u64 < i64"
     )
 
 
 @operation
 class Le(Comparison):
-    name = "le"
+    """Whether the first is at most the second; null when one is null."""
+
     reads = ("Operator.LtEq",)
     engines = EVERYWHERE
-    propagates_null = True
-    summary = "Whether the first is at most the second; null when one is null."
     symbol = "<="
-    examples = (
-        'pl.col("i64") <= 10',
-        'pl.col("f32") <= pl.col("f64")',
-        'pl.col("dur") <= pl.col("durb")',
-        'pl.col("t") <= time(12)',
-        'pl.col("d") <= pl.col("dtms")',
-    )
+    examples = spell_out("i64 <= 10; f32 <= f64; dur <= durb; t <= time(12); d <= dtms")
 
 
 @operation
 class Gt(Comparison):
-    name = "gt"
-    reads = ("Operator.Gt",)
+    """Whether the first is above the second; null when one is null."""
+
     engines = EVERYWHERE
-    propagates_null = True
-    summary = "Whether the first is above the second; null when one is null."
     symbol = ">"
-    examples = (
-        'pl.col("i64") > 0.5',
-        'pl.col("b") > pl.col("bb")',
-        'pl.col("dec") > pl.col("dec")',
-        'pl.col("dtms") > pl.col("dt")',
-        'pl.col("dtz") > pl.col("dtz")',
-        'pl.col("d") > datetime(1969, 12, 31, 23, 59)',
+    examples = spell_out(
+        "i64 > 0.5; b > bb; dec > dec; dtms > dt; dtz > dtz; d > datetime(1969, 12, 31, 23, 59)"
     )
 
 
 @operation
 class Ge(Comparison):
-    name = "ge"
+    """Whether the first is at least the second; null when one is null."""
+
     reads = ("Operator.GtEq",)
     engines = EVERYWHERE
-    propagates_null = True
-    summary = "Whether the first is at least the second; null when one is null."
     symbol = ">="
-    examples = (
-        'pl.col("i32") >= 40',
-        'pl.col("f64") >= pl.col("f64b")',
-        'pl.col("dt") >= datetime(2020, 1, 1)',
-        'pl.col("dt") >= date(2020, 1, 1)',
-        'pl.col("s") >= "m"',
+    examples = spell_out(
+        'i32 >= 40; f64 >= f64b; dt >= datetime(2020, 1, 1); dt >= date(2020, 1, 1); s >= "m"'
     )
 
 
@@ -283,15 +224,8 @@ class MissingComparison(Comparison):
     """A comparison that treats null as a value like any other."""
 
     __slots__ = ()
-
+    propagates_null = False
     ordered = False
-
-    def compare(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        compared: pl.Expr = getattr(a, self.name)(b)
-        return compared
-
-    def mirrored(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        return self.compare(b, a)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         comparable(args, self.ordered)
@@ -303,30 +237,25 @@ class MissingComparison(Comparison):
 
 @operation
 class EqMissing(MissingComparison):
-    name = "eq_missing"
+    """Whether two values are equal, where null equals null; never null."""
+
     reads = ("Operator.EqValidity",)
     engines = EVERYWHERE
-    summary = "Whether two values are equal, where null equals null; never null."
-    examples = (
-        'pl.col("i64").eq_missing(pl.col("i64b"))',
-        'pl.col("f64").eq_missing(float("nan"))',
-        'pl.col("s").eq_missing(None)',
-        'pl.col("u64").eq_missing(pl.col("i8"))',
-        'pl.col("d").eq_missing(pl.col("dt"))',
+    examples = spell_out(
+        'i64.eq_missing(i64b); f64.eq_missing(float("nan")); s.eq_missing(None); '
+        "u64.eq_missing(i8); d.eq_missing(dt)"
     )
 
 
 @operation
 class NeMissing(MissingComparison):
-    name = "ne_missing"
+    """Whether two values differ, where null equals null; never null."""
+
     reads = ("Operator.NotEqValidity",)
     engines = EVERYWHERE
-    summary = "Whether two values differ, where null equals null; never null."
-    examples = (
-        'pl.col("b").ne_missing(pl.col("bb"))',
-        'pl.col("f32").ne_missing(pl.col("f64"))',
-        'pl.col("e").ne_missing("a")',
-        'pl.col("dtms").ne_missing(date(1970, 1, 1))',
+    examples = spell_out(
+        'b.ne_missing(bb); f32.ne_missing(f64); e.ne_missing("a"); '
+        "dtms.ne_missing(date(1970, 1, 1))"
     )
 
 
@@ -337,26 +266,25 @@ _CLOSED: dict[str, Closed] = {"Both": "both", "Left": "left", "Right": "right", 
 
 
 @operation
-class IsBetween(ParametricOperation):
-    name = "is_between"
-    reads = ("Boolean.IsBetween",)
+class IsBetween(RowMethod):
+    """Whether a value lies in a range, by default with both ends."""
+
+    groups = ("Boolean",)
     engines = EVERYWHERE
-    summary = "Whether a value lies in a range, by default with both ends."
-    examples = (
-        'pl.col("i32").is_between(0, 10)',
-        'pl.col("i64").is_between(pl.col("i8"), pl.col("i64b"), closed="left")',
-        'pl.col("f64").is_between(-1, 1, closed="none")',
-        'pl.col("f64").is_between(pl.col("f64b"), 1e300, closed="right")',
-        'pl.col("u64").is_between(0, pl.col("i64"))',
-        'pl.col("s").is_between(pl.lit("a"), pl.lit("c"))',
-        'pl.col("d").is_between(date(1970, 1, 1), date(2020, 1, 1))',
-        'pl.col("dt").is_between(date(1970, 1, 1), pl.col("d"), closed="left")',
+    examples = spell_out(
+        'i32.is_between(0, 10); i64.is_between(i8, i64b, closed="left"); '
+        'f64.is_between(-1, 1, closed="none"); f64.is_between(f64b, 1e300, closed="right"); '
+        'u64.is_between(0, i64); s.is_between(pl.lit("a"), pl.lit("c")); '
+        "d.is_between(date(1970, 1, 1), date(2020, 1, 1)); "
+        'dt.is_between(date(1970, 1, 1), d, closed="left")'
     )
-    closed: Closed
+    arity = 3
+    keywords = MappingProxyType({"closed": "closed"})
+    closed: Closed = "both"
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
-        return cls(_CLOSED[params["closed"]]).of(*operands)
+    def parameters(cls, params: Any) -> Mapping[str, Any]:
+        return {"closed": _CLOSED[params["closed"]]}
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         comparable(args, ordered=True)
@@ -367,12 +295,8 @@ class IsBetween(ParametricOperation):
         value, lo, hi = (common.lower(e, d.dtype) for e, d in zip(args, domains, strict=True))
         return value.is_between(lo, hi, closed=self.closed)
 
-    def words(self, args: Sequence[str]) -> str:
-        how = "" if self.closed == "both" else f', closed="{self.closed}"'
-        return f"{args[0]}.is_between({args[1]}, {args[2]}{how})"
 
-
-OPERATIONS: tuple[Kind, ...] = (
-    *(Eq(), Ne(), Lt(), Le(), Gt(), Ge(), EqMissing(), NeMissing()),
+OPERATIONS = (
+    *(Eq, Ne, Lt, Le, Gt, Ge, EqMissing, NeMissing),
     IsBetween,
 )

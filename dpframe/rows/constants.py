@@ -18,7 +18,6 @@ from dpframe.core.dtypes import (
     BOOLEAN,
     DATE,
     FLOAT64,
-    INT64,
     NULL,
     STRING,
     TIME,
@@ -121,15 +120,24 @@ def constant_type(value: Scalar) -> DType:
         case bool():
             return BOOLEAN
         case int():
-            return _integer_type(value)
+            for name in ("Int64", "UInt64", "Int128"):
+                low, high = DType(name).limits or (0, 0)
+                if low <= value <= high:
+                    return DType(name)
+            raise OverflowError("an integer constant does not fit in 128 bits")
         case float():
             return FLOAT64
         case str():
             return STRING
         case Decimal():
-            return _decimal_type(value)
+            exponent = value.as_tuple().exponent
+            if not isinstance(exponent, int):
+                raise ValueError("a Decimal constant is not finite")
+            return DType("Decimal", precision=38, scale=max(0, -exponent))
         case datetime():
-            return datetime_type("us", _zone(value))
+            key = getattr(value.tzinfo, "key", None)
+            zone = key if isinstance(key, str) else "UTC"
+            return datetime_type("us", None if value.tzinfo is None else zone)
         case date():
             return DATE
         case time():
@@ -178,28 +186,6 @@ def sole_integer(domain: Domain) -> int | None:
 def sole_number(domain: Domain) -> Fraction | None:
     """The value of an operand that is a finite numeric constant."""
     return domain.interval.lo if domain.interval.is_point and not domain.nan else None
-
-
-def _integer_type(value: int) -> DType:
-    for name in ("Int64", "UInt64", "Int128"):
-        limits = DType(name).limits
-        if limits is not None and limits[0] <= value <= limits[1]:
-            return INT64 if name == "Int64" else DType(name)
-    raise OverflowError("an integer constant does not fit in 128 bits")
-
-
-def _decimal_type(value: Decimal) -> DType:
-    exponent = value.as_tuple().exponent
-    if not isinstance(exponent, int):
-        raise ValueError("a Decimal constant is not finite")
-    return DType("Decimal", precision=38, scale=max(0, -exponent))
-
-
-def _zone(value: datetime) -> str | None:
-    if value.tzinfo is None:
-        return None
-    key = getattr(value.tzinfo, "key", None)
-    return key if isinstance(key, str) else "UTC"
 
 
 # Values that a person listed, as a column of a given type.
@@ -278,7 +264,9 @@ def from_physical(value: int, dtype: DType) -> Literal:
                     raise OverflowError
                 return Literal((_EPOCH + span).time(), dtype)
             case _:
-                return Literal(_in_zone(_EPOCH + span, dtype.zone), dtype)
+                moment = _EPOCH + span
+                zone = None if dtype.zone is None else zone_info(dtype.zone)
+                return Literal(moment if zone is None else in_zone(moment, zone), dtype)
     except OverflowError:
         raise out_of_range() from None
 
@@ -296,10 +284,6 @@ def out_of_range() -> UnsupportedOperation:
         "a date or duration in the expression is out of range",
         remedy="write a date between the years 1 and 9999, or a shorter duration",
     )
-
-
-def _in_zone(moment: datetime, zone: str | None) -> datetime:
-    return moment if zone is None else in_zone(moment, zone_info(zone))
 
 
 def zone_info(zone: str) -> ZoneInfo:
@@ -355,7 +339,13 @@ def _cast_number(value: float | Decimal, dtype: DType) -> Literal | None:
         return Literal(number, dtype) if dtype.is_float else None
     exact = Fraction(value)
     if dtype.is_float:
-        return _cast_float(exact, dtype)
+        try:
+            number = float(exact)
+        except OverflowError:
+            return None
+        if Fraction(number) != exact:
+            return None
+        return Literal(nearest_float32(number) if dtype.name == "Float32" else number, dtype)
     if dtype.is_integer and exact.denominator == 1:
         low, high = dtype.limits or (0, 0)
         return Literal(int(exact), dtype) if low <= exact <= high else None
@@ -364,16 +354,6 @@ def _cast_number(value: float | Decimal, dtype: DType) -> Literal | None:
         if digits.denominator == 1 and abs(digits) < 10 ** (dtype.precision or 38):
             return decimal_literal(int(digits), dtype)
     return None
-
-
-def _cast_float(exact: Fraction, dtype: DType) -> Literal | None:
-    try:
-        number = float(exact)
-    except OverflowError:
-        return None
-    if Fraction(number) != exact:
-        return None
-    return Literal(nearest_float32(number) if dtype.name == "Float32" else number, dtype)
 
 
 def _cast_temporal(literal: Literal, dtype: DType) -> Literal | None:

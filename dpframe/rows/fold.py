@@ -15,9 +15,8 @@ from dpframe.rows.suggest import unknown_column
 
 
 def domain(tree: Tree, columns: Columns) -> Domain:
-    """What is known of `tree` over a frame with these `columns`. Raises `UnknownColumn` when the
-    frame does not have a column that the tree names. Raises `UnsupportedOperation` when an
-    operation is not defined for the types it meets.
+    """What is known of `tree` over a frame with these `columns`. Columns that the frame does not
+    have, and types for which an operation is not defined, are refused.
     """
     try:
         return _domain(tree, columns)
@@ -105,17 +104,11 @@ def _lowered(tree: Tree, columns: Columns, ns: Namespace) -> tuple[pl.Expr, Doma
         expression, known = _lowered(arg, columns, ns)
         lowered.append(expression)
         domains.append(known)
-    made = tree.operation.lower(ns, lowered, domains)
-    return _in_given_order(made), tree.operation.domain(domains)
-
-
-def _in_given_order(expression: pl.Expr) -> pl.Expr:
-    """The expression, of a class with which Python keeps the order of two operands.
-
-    `when(...).then(...)` is of a subclass of `Expr`, and Python turns `a == b` and `a < b` round
-    where only `b` is. A constant that an operation put second comes first then, and Polars compares
-    a constant with a column kept as one value in one row, not in all: a filter keeps that row.
-    """
-    if isinstance(expression, Then | ChainedThen):
-        return expression.otherwise(None)
-    return expression
+    result = tree.operation.lower(ns, lowered, domains)
+    if isinstance(result, Then | ChainedThen):
+        # `when(...).then(...)` is of a subclass of `Expr`, and Python turns `a == b` and `a < b`
+        # round where only `b` is. A constant that an operation put second comes first then, and
+        # Polars compares a constant with a column kept as one value in one row, not in all: a
+        # filter keeps that row.
+        result = result.otherwise(None)
+    return result, tree.operation.domain(domains)

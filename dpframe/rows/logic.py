@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Sequence
 from dataclasses import replace
-from operator import and_, or_, xor
 from typing import Any
 
 import polars as pl
@@ -23,18 +23,19 @@ from dpframe.rows.operands import (
     convert,
     merged,
     supertype,
+    when,
     whole_result,
     widen,
     widened,
 )
 from dpframe.rows.operation import (
     Infix,
-    Kind,
     Namespace,
     Operand,
-    PlainOperation,
+    RowMethod,
     operand,
     operation,
+    spell_out,
 )
 
 # Whole numbers combined bit by bit, as Int64 or Int128 in two's complement.
@@ -72,7 +73,7 @@ def _combined(op: str, a: Interval, b: Interval) -> Interval:
 
 
 def _bits(known: Interval) -> int:
-    """The number of bits of the numbers without their sign."""
+    """How many bits the numbers have without their sign."""
     lo, hi = (int(end) for end in known.ends)
     return max(hi.bit_length(), (~lo).bit_length() if lo < 0 else lo.bit_length())
 
@@ -83,21 +84,16 @@ def _bits(known: Interval) -> int:
 
 
 def require_conditions(what: str, domains: Sequence[Domain]) -> None:
-    """Refuse operands that are not Boolean. Raises `UnsupportedOperation` when a domain's type is
-    neither Boolean nor Null.
-    """
+    """Refuse operands that are neither Boolean nor Null."""
+    integers = ", or integers," if what in ("&", "|", "^", "~") else ""
     for domain in domains:
         if not domain.dtype.is_boolean and domain.dtype.name != "Null":
             raise UnsupportedOperation(
-                f"{what} takes Booleans{_or_integers(what)}, not {domain.dtype}",
+                f"{what} takes Booleans{integers}, not {domain.dtype}",
                 remedy="compare it first, for example x != 0"
                 if domain.dtype.is_numeric
                 else "write a comparison, for example x == value",
             )
-
-
-def _or_integers(what: str) -> str:
-    return ", or integers," if what in ("&", "|", "^", "~") else ""
 
 
 def condition(expression: pl.Expr, domain: Domain) -> pl.Expr:
@@ -105,18 +101,10 @@ def condition(expression: pl.Expr, domain: Domain) -> pl.Expr:
     return expression if domain.dtype.is_boolean else as_type(expression, BOOLEAN)
 
 
-_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {"&": and_, "|": or_, "^": xor}
-
-
 class Junction(Infix):
     """Two conditions joined, or two integers bit by bit; among integers a Boolean is 0 or 1."""
 
     __slots__ = ()
-
-    def join(self, a: pl.Expr, b: pl.Expr) -> pl.Expr:
-        """The engine's operator."""
-        joined: pl.Expr = _OPERATORS[self.symbol](a, b)
-        return joined
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         if are_whole(args):
@@ -125,85 +113,62 @@ class Junction(Infix):
         return boolean(nullable=any(d.nullable for d in args))
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        join = {"&": operator.and_, "|": operator.or_, "^": operator.xor}[self.symbol]
         if are_whole(domains):
-            joined = self.join(*compute(args, domains))
+            joined: pl.Expr = join(*compute(args, domains))
             return as_result(joined, domains, self.domain(domains).dtype)
-        a, b = (condition(e, d) for e, d in zip(args, domains, strict=True))
-        return self.join(a, b)
+        conditions: pl.Expr = join(*map(condition, args, domains))
+        return conditions
 
 
 @operation
 class And(Junction):
-    name = "and"
+    """Whether both hold; False when one does not, even if the other is null. Of integers: the bits
+    that both have.
+    """
+
     reads = ("Operator.And", "Operator.LogicalAnd")
     engines = EVERYWHERE
-    summary = (
-        "Whether both hold; False when one does not, even if the other is null. Of integers: the "
-        "bits that both have."
-    )
     symbol = "&"
-    examples = (
-        'pl.col("b") & pl.col("bb")',
-        '(pl.col("i64") > 0) & (pl.col("f64") < 1)',
-        'pl.col("i64") & 7',
-        'pl.col("u64") & pl.col("i8")',
-        'pl.col("u8") & pl.col("i32")',
-    )
+    examples = spell_out("b & bb; (i64 > 0) & (f64 < 1); i64 & 7; u64 & i8; u8 & i32")
 
 
 @operation
 class Or(Junction):
-    name = "or"
+    """Whether one holds; True when one does, even if the other is null. Of integers: the bits that
+    one has.
+    """
+
     reads = ("Operator.Or", "Operator.LogicalOr")
     engines = EVERYWHERE
-    summary = (
-        "Whether one holds; True when one does, even if the other is null. Of integers: the bits "
-        "that one has."
-    )
     symbol = "|"
-    examples = (
-        'pl.col("b") | pl.col("bb")',
-        'pl.col("b") | pl.lit(None)',
-        'pl.col("i64") | pl.col("i64b")',
-        'pl.col("u8") | pl.col("u32")',
-        'pl.col("i8") | 4',
-    )
+    examples = spell_out("b | bb; b | pl.lit(None); i64 | i64b; u8 | u32; i8 | 4")
 
 
 @operation
 class Xor(Junction):
-    name = "xor"
-    reads = ("Operator.Xor",)
+    """Whether exactly one holds; null when one is null. Of integers: the bits that differ."""
+
     engines = EVERYWHERE
-    summary = "Whether exactly one holds; null when one is null. Of integers: the bits that differ."
     symbol = "^"
-    examples = (
-        'pl.col("b") ^ pl.col("bb")',
-        'pl.col("i64") ^ pl.col("i32")',
-        'pl.col("u8") ^ pl.col("b")',
-    )
+    examples = spell_out("b ^ bb; i64 ^ i32; u8 ^ b")
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         if ns is not pl or are_whole(domains):
             return Junction.lower(self, ns, args, domains)
         # before 1.36 Polars takes one null for False where the other operand is rows of True
-        a, b = (as_type(condition(e, d), INT64) for e, d in zip(args, domains, strict=True))
+        a, b = (as_type(joined, INT64) for joined in map(condition, args, domains))
         return a + b == 1
 
 
 @operation
-class Not(PlainOperation):
-    name = "not"
-    reads = ("Boolean.Not",)
+class Not(RowMethod):
+    """Whether the condition does not hold; null stays null. For an integer it is -1 - x."""
+
+    groups = ("Boolean",)
     engines = EVERYWHERE
     propagates_null = True
-    summary = "Whether the condition does not hold; null stays null. Of an integer: -1 - x."
-    examples = (
-        '~pl.col("b")',
-        '~(pl.col("i64") > pl.col("i64b"))',
-        '~pl.col("i64")',
-        '~pl.col("u8")',
-    )
+    examples = spell_out("~b; ~(i64 > i64b); ~i64; ~u8")
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         if are_whole(args):
@@ -225,29 +190,27 @@ class Not(PlainOperation):
 
 
 @operation
-class When(PlainOperation):
-    name = "when"
+class When(RowMethod):
+    """`then` where the condition holds, `otherwise` where it does not or is null."""
+
     reads = ("Node.Ternary",)
+    arity = 3
     engines = EVERYWHERE
-    summary = "`then` where the condition holds, `otherwise` where it does not or is null."
-    examples = (
-        'pl.when(pl.col("b")).then(pl.col("i32")).otherwise(0)',
-        'pl.when(pl.col("i64") > 0).then(pl.col("u64")).otherwise(pl.col("i64"))',
-        'pl.when(pl.col("b")).then(pl.col("f32")).otherwise(pl.col("i64"))',
-        'pl.when(pl.col("s") == "a").then(1).otherwise(2.5)',
-        'pl.when(pl.col("b")).then(pl.lit("yes")).otherwise(pl.lit("no"))',
-        'pl.when(pl.col("b")).then(pl.col("e")).otherwise(pl.lit("a"))',
-        'pl.when(pl.col("b")).then(pl.col("d"))',
-        'pl.when(pl.col("bb")).then(pl.col("dt")).otherwise(pl.col("dtms"))',
-        'pl.when(pl.col("b")).then(1).when(pl.col("bb")).then(2).otherwise(3)',
-        'pl.when(pl.col("b")).then(pl.col("li")).otherwise(None)',
+    examples = spell_out(
+        "pl.when(b).then(i32).otherwise(0); pl.when(i64 > 0).then(u64).otherwise(i64); "
+        'pl.when(b).then(f32).otherwise(i64); pl.when(s == "a").then(1).otherwise(2.5); '
+        'pl.when(b).then(pl.lit("yes")).otherwise(pl.lit("no")); '
+        'pl.when(b).then(e).otherwise(pl.lit("a")); pl.when(b).then(d); '
+        "pl.when(bb).then(dt).otherwise(dtms); pl.when(b).then(1).when(bb).then(2).otherwise(3); "
+        "pl.when(b).then(li).otherwise(None)"
     )
 
-    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
         predicate, then, otherwise = map(operand, operands)
-        if _is_fill_nan(predicate, then):
+        if predicate == Or().of(IsNotNan().of(then), IsNull().of(then)):  # Polars' fill_nan
             return FillNan().of(then, otherwise)
-        return self.of(predicate, then, otherwise)
+        return cls().of(predicate, then, otherwise)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_conditions("when", args[:1])
@@ -256,19 +219,13 @@ class When(PlainOperation):
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = supertype(domains[1:])
         yes, no = (convert(e, d, dtype) for e, d in zip(args[1:], domains[1:], strict=True))
-        result: pl.Expr = ns.when(condition(args[0], domains[0])).then(yes).otherwise(no)
-        return result
+        return when(ns, condition(args[0], domains[0]), yes, no)
 
     def words(self, args: Sequence[str]) -> str:
         return f"when({args[0]}).then({args[1]}).otherwise({args[2]})"
 
 
-def _is_fill_nan(predicate: Tree, then: Tree) -> bool:
-    """Whether a choice is what Polars writes for `fill_nan`."""
-    return predicate == Or().of(IsNotNan().of(then), IsNull().of(then))
-
-
-OPERATIONS: tuple[Kind, ...] = (
-    *(And(), Or(), Xor(), Not()),
-    When(),
+OPERATIONS = (
+    *(And, Or, Xor, Not),
+    When,
 )

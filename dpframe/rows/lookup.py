@@ -1,4 +1,4 @@
-"""Values looked up among constants: membership in a list, replacements, and bins."""
+"""Values looked up among constants: membership in a list, replacements and bins."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -29,6 +29,7 @@ from dpframe.core.parameters import Listed
 from dpframe.core.tree import Literal, Tree, identity
 from dpframe.core.units import EVERYWHERE
 from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.rows.arithmetic import Add, Mul, Sub, TrueDiv
 from dpframe.rows.cast import cast_domain, cast_expression
 from dpframe.rows.comparison import comparable
 from dpframe.rows.constants import (
@@ -43,16 +44,18 @@ from dpframe.rows.layouts import unordered
 from dpframe.rows.logic import When
 from dpframe.rows.nested import ListContains
 from dpframe.rows.nulls import IsNotNull
-from dpframe.rows.operands import as_type, boolean, convert, converted, merged, supertype
+from dpframe.rows.operands import as_type, boolean, convert, converted, merged, supertype, when
 from dpframe.rows.operation import (
-    Kind,
+    Infix,
     Namespace,
     Operand,
-    ParametricOperation,
     Reader,
+    RowMethod,
     Values,
     operation,
     quoted,
+    snake,
+    spell_out,
 )
 from dpframe.rows.operation import constant as given_constant
 from dpframe.rows.polars_dtypes import read_dtype_expression, read_ipc, to_polars
@@ -74,6 +77,7 @@ class Keyed:
 
     @property
     def series(self) -> pl.Series:
+        """The keys as a column."""
         return pl.Series(list(self.keys), dtype=to_polars(self.dtype))
 
     def found(self, ns: Namespace) -> pl.Expr:
@@ -82,9 +86,7 @@ class Keyed:
 
 
 def keyed(expression: pl.Expr, domain: Domain, values: tuple[Scalar, ...]) -> Keyed:
-    """The operand and its constants as keys. Raises `UnsupportedOperation` when the constants
-    cannot be compared with the operand.
-    """
+    """The operand and its constants as keys; refused where the two cannot be compared."""
     common = comparable([domain, *constants(values)], ordered=False)
     if domain.dtype.name == "Null":
         return Keyed(as_type(expression, BOOLEAN), BOOLEAN, ())  # always null: nothing is found
@@ -104,46 +106,30 @@ def keyed(expression: pl.Expr, domain: Domain, values: tuple[Scalar, ...]) -> Ke
         return Keyed(as_type(expression, BOOLEAN), BOOLEAN, tuple(bool(v) for v in present))
     if dtype.is_integer:
         wide = INT128 if dtype.name in ("UInt64", "Int128") else INT64
-        return Keyed(as_type(expression, wide), wide, tuple(map(_whole, present)))
-    return Keyed(as_type(expression, FLOAT64), FLOAT64, tuple(map(_real, present)))
-
-
-def _whole(value: Scalar) -> int:
-    assert isinstance(value, int)
-    return int(value)
-
-
-def _real(value: Scalar) -> float:
-    assert isinstance(value, (int, float, Decimal))
-    return float(value)
+        whole = tuple(int(v) for v in present if isinstance(v, int))
+        return Keyed(as_type(expression, wide), wide, whole)
+    real = tuple(float(v) for v in present if isinstance(v, (int, float, Decimal)))
+    return Keyed(as_type(expression, FLOAT64), FLOAT64, real)
 
 
 # Membership in a list of constants.
 
 
 @operation
-class IsIn(ParametricOperation):
-    name = "is_in"
-    reads = ("Boolean.IsIn",)
+class IsIn(RowMethod):
+    """Whether a value is one of a list. Null is null, unless nulls_equal; a null in the list
+    matches null only.
+    """
+
+    groups = ("Boolean",)
     engines = EVERYWHERE
-    summary = (
-        "Whether a value is one of a list. Null is null, unless nulls_equal; a null in the list "
-        "matches null only."
-    )
-    examples = (
-        'pl.col("i64").is_in([1, 2, 3])',
-        'pl.col("u64").is_in([0, 2**63 - 1])',
-        'pl.col("i64").is_in([1, None])',
-        'pl.col("i64").is_in([1, None], nulls_equal=True)',
-        'pl.col("i32").is_in([7], nulls_equal=True)',
-        'pl.col("f64").is_in([0.5, float("nan")])',
-        'pl.col("s").is_in(["a", "", "é"])',
-        'pl.col("e").is_in(["a", "c"])',
-        'pl.col("b").is_in([True])',
-        'pl.col("d").is_in([date(2020, 2, 29), date(1970, 1, 1)])',
-        'pl.col("dt").is_in([datetime(1970, 1, 1)])',
-        'pl.col("dt").is_in([date(1970, 1, 1), date(2024, 2, 29)])',
-        'pl.col("d").is_in([datetime(1970, 1, 1), datetime(2024, 2, 29, 12)])',
+    examples = spell_out(
+        "i64.is_in([1, 2, 3]); u64.is_in([0, 2**63 - 1]); i64.is_in([1, None]); "
+        "i64.is_in([1, None], nulls_equal=True); i32.is_in([7], nulls_equal=True); "
+        'f64.is_in([0.5, float("nan")]); s.is_in(["a", "", "é"]); e.is_in(["a", "c"]); '
+        "b.is_in([True]); d.is_in([date(2020, 2, 29), date(1970, 1, 1)]); "
+        "dt.is_in([datetime(1970, 1, 1)]); dt.is_in([date(1970, 1, 1), date(2024, 2, 29)]); "
+        "d.is_in([datetime(1970, 1, 1), datetime(2024, 2, 29, 12)])"
     )
     values: tuple[Scalar, ...]
     nulls_equal: bool
@@ -152,9 +138,21 @@ class IsIn(ParametricOperation):
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
         source, given = operands
         nulls_equal = bool(params["nulls_equal"])
-        if not isinstance(given, Values):
-            return _in_list(source, given, nulls_equal)
-        values = _as_set(given.values)
+        if isinstance(given, Literal):
+            raise UnsupportedOperation(
+                "is_in needs a list of constants, or a list column",
+                remedy="write the values in a list: .is_in([1, 2])",
+            )
+        if not isinstance(given, Values):  # whether a value is in the list of its own row
+            is_listed = ListContains().of(given, source)
+            if nulls_equal:
+                return is_listed
+            return When().of(IsNotNull().of(source), is_listed, Literal(None, NULL))
+        # Sorted, and each once: a Python set has no order that a plan could keep.
+        distinct: set[Any] = {value for value in given.values if value is not None}
+        nan = [value for value in distinct if value != value][:1]
+        null = [None] if None in given.values else []
+        values = (*sorted(value for value in distinct if value == value), *nan, *null)
         if given.parameter is not None:
             values = Listed.of(values, given.parameter)
         return cls(values, nulls_equal).of(source)
@@ -168,100 +166,144 @@ class IsIn(ParametricOperation):
         return found.fill_null(None in self.values) if self.nulls_equal else found
 
     def words(self, args: Sequence[str]) -> str:
-        more = ", nulls_equal=True" if self.nulls_equal else ""
         shown = constant_words(self.values)
-        listed = shown if isinstance(self.values, Listed) else f"[{shown}]"
-        return f"{args[0]}.is_in({listed}{more})"
-
-
-def _in_list(source: Operand, given: Operand, nulls_equal: bool) -> Tree:
-    """Whether a value is in the list of its own row."""
-    if isinstance(given, Literal):
-        raise UnsupportedOperation(
-            "is_in needs a list of constants, or a list column",
-            remedy="write the values in a list: .is_in([1, 2])",
-        )
-    found = ListContains().of(given, source)
-    if nulls_equal:
-        return found
-    return When().of(IsNotNull().of(source), found, Literal(None, NULL))
-
-
-def _as_set(values: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
-    """The values sorted and each once: a Python set has no order that a plan could keep."""
-    given: set[Any] = {value for value in values if value is not None}
-    nan = [value for value in given if value != value][:1]
-    null = [None] if None in values else []
-    return (*sorted(value for value in given if value == value), *nan, *null)
+        shown = shown if isinstance(self.values, Listed) else f"[{shown}]"
+        return f"{args[0]}.is_in({shown}{', nulls_equal=True' if self.nulls_equal else ''})"
 
 
 # Values looked up in a table of constants.
 
-Table: TypeAlias = "tuple[tuple[Scalar, Scalar], ...]"
-"""Old values and what comes in their place."""
-
 
 @operation
-class Replace(ParametricOperation):
-    name = "replace"
-    reads = ("Replace",)
-    engines = EVERYWHERE
-    summary = "Listed values replaced, all others kept; the type stays the column's."
-    examples = (
-        'pl.col("i64").replace([1, 2], [10, 20])',
-        'pl.col("i8").replace({0: 1, -1: None})',
-        'pl.col("u64").replace(0, 7)',
-        'pl.col("i64").replace([None, 0], [0, 1])',
-        'pl.col("f64").replace([0.0, float("nan")], [1.0, 2.0])',
-        'pl.col("f32").replace(1, 0.5)',
-        'pl.col("s").replace({"a": "A", "": None})',
-        'pl.col("e").replace("a", "b")',
-        'pl.col("b").replace(True, False)',
-        'pl.col("d").replace(date(1970, 1, 1), date(2000, 1, 1))',
-        'pl.col("dtms").replace(datetime(1970, 1, 1), None)',
-    )
+class Lookup(RowMethod):
+    """Values in place of others, by a table of constants."""
+
     old: tuple[Scalar, ...]
     new: tuple[Scalar, ...]
 
     def check(self) -> None:
-        _check_table(self.old, self.new)
+        if len(self.old) != len(self.new):
+            raise InvalidBounds(
+                f"there are {len(self.old)} old and {len(self.new)} new values",
+                remedy=("write one new value for each old value", "write one new value for all"),
+            )
+        _require_distinct([identity(value) for value in self.old])
+
+    @classmethod
+    def table(cls, operands: Sequence[Operand]) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
+        """The old and new values, one new value for each old one."""
+        old, new = (
+            value.values
+            if isinstance(value, Values)
+            else (given_constant(value, f"the {which} values of {cls.name}"),)
+            for which, value in zip(("old", "new"), operands[1:3], strict=True)
+        )
+        return old, new * len(old) if len(new) == 1 else new
+
+    def require_keys(self, domain: Domain) -> None:
+        """Refuse old values that cannot be compared with the column, that no value of it equals
+        where Polars rounds them to one, or that repeat.
+        """
+        if domain.dtype.name == "Float32":
+            for value in self.old:
+                if isinstance(value, float) and not _fits(value, domain.dtype):
+                    shown = constant_words(value)
+                    raise UnsupportedOperation(
+                        f"the old value {shown} is not a Float32, so no value equals it",
+                        remedy="compare with the nearest Float32, as Polars does: "
+                        f"pl.when(column == {shown}).then(...).otherwise(...)",
+                    )
+        _require_distinct([repr(key) for key in keyed(pl.lit(None), domain, self.old).keys])
+
+    def look_up(
+        self,
+        ns: Namespace,
+        expression: pl.Expr,
+        domain: Domain,
+        dtype: DType,
+        otherwise: pl.Expr,
+    ) -> pl.Expr:
+        """The new value where the operand is an old one, else `otherwise`."""
+        table = tuple(zip(self.old, self.new, strict=True))
+        pairs = [] if domain.dtype.name == "Null" else [(o, n) for o, n in table if o is not None]
+        result = otherwise
+        if pairs:
+            keys = keyed(expression, domain, tuple(o for o, _ in pairs))
+            operand = unordered(ns, keys.operand)  # Polars finds no NaN in a sorted column
+            mapped = operand.replace_strict(
+                keys.series,
+                _series([n for _, n in pairs], dtype),
+                default=None,
+                return_dtype=to_polars(dtype),
+            )
+            if any(n is None for _, n in pairs):
+                result = when(ns, keys.found(ns), mapped, otherwise)
+            else:
+                result = mapped.fill_null(otherwise)
+        if any(o is None for o, _ in table):
+            new = next(n for o, n in table if o is None)
+            substitute = as_type(literal_lower(constant(new), ns), dtype)
+            result = when(ns, expression.is_null(), substitute, result)
+        return as_type(result, dtype)
+
+
+@operation
+class Replace(Lookup):
+    """Listed values replaced, all others kept; the type stays the column's."""
+
+    engines = EVERYWHERE
+    examples = spell_out(
+        "i64.replace([1, 2], [10, 20]); i8.replace({0: 1, -1: None}); u64.replace(0, 7); "
+        'i64.replace([None, 0], [0, 1]); f64.replace([0.0, float("nan")], [1.0, 2.0]); '
+        'f32.replace(1, 0.5); s.replace({"a": "A", "": None}); e.replace("a", "b"); '
+        "b.replace(True, False); d.replace(date(1970, 1, 1), date(2000, 1, 1)); "
+        "dtms.replace(datetime(1970, 1, 1), None)"
+    )
 
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
-        return cls(*_pairs(operands, cls.name)).of(operands[0])
+        return cls(*cls.table(operands)).of(operands[0])
 
     def domain(self, args: Sequence[Domain]) -> Domain:
-        old, new = self.old, self.new
-        result = _result(args[0])
+        old, new, result = self.old, self.new, _result(args[0])
+        known, categories = result.interval, result.categories
         for value in new:
-            _require_fit(value, result.dtype)
-        _check_keys(args[0], old)
-        kept = _kept(result, old)
+            if value is not None and not _fits(value, result.dtype):
+                raise UnsupportedOperation(
+                    f"the new value {constant_words(value)} is not a {result.dtype}",
+                    remedy="write .replace_strict(old, new, default=None), which makes values null "
+                    "that are not listed",
+                )
+            number = physical(value, result.dtype)
+            if number is not None:
+                known = known.hull(Interval(number, number))
+            elif isinstance(value, float) and not _is_nan(value):  # an infinity
+                known = EVERYTHING
+        self.require_keys(args[0])
+        if categories is not None:
+            others = [v for v in categories if v not in old]
+            categories = tuple(dict.fromkeys([*others, *(v for v in new if v is not None)]))
         return replace(
             result,
-            interval=_replaced_interval(result, new),
+            interval=known,
             nullable=None in new or (result.nullable and None not in old),
             nan=any(map(_is_nan, new)) or (result.nan and not any(map(_is_nan, old))),
-            categories=None if kept is None else _once(kept, [v for v in new if v is not None]),
+            categories=categories,
         )
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = _result(domains[0]).dtype
-        otherwise = as_type(args[0], dtype)
-        return _looked_up(
-            ns, args[0], domains[0], tuple(zip(self.old, self.new, strict=True)), dtype, otherwise
-        )
+        return self.look_up(ns, args[0], domains[0], dtype, as_type(args[0], dtype))
 
     def words(self, args: Sequence[str]) -> str:
         return f"{args[0]}.replace([{constant_words(self.old)}], [{constant_words(self.new)}])"
 
 
 @operation
-class ReplaceStrict(ParametricOperation):
-    name = "replace_strict"
-    reads = ("ReplaceStrict",)
+class ReplaceStrict(Lookup):
+    """Listed values replaced, all others by a default, which is required."""
+
     engines = EVERYWHERE
-    summary = "Listed values replaced, all others by a default, which is required."
     examples = (
         'pl.col("i64").replace_strict([1, 2], ["one", "two"], default="many")',
         'pl.col("i64").replace_strict([1, None], [1.5, 2.5], default=pl.col("f64"))',
@@ -275,12 +317,7 @@ class ReplaceStrict(ParametricOperation):
         'pl.col("s").replace_strict(["a"], ["b"], default="a", return_dtype=pl.Enum(["a", "b"]))',
         'pl.col("dt").replace_strict([datetime(1970, 1, 1)], [0], default=pl.col("u64"))',
     )
-    old: tuple[Scalar, ...]
-    new: tuple[Scalar, ...]
     dtype: DType | None
-
-    def check(self) -> None:
-        _check_table(self.old, self.new)
 
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
@@ -292,16 +329,17 @@ class ReplaceStrict(ParametricOperation):
             )
         node = params.get("return_dtype") if isinstance(params, Mapping) else None
         dtype = None if node is None else read_dtype_expression(node)
-        return cls(*_pairs(operands, cls.name), dtype).of(operands[0], operands[3])
+        return cls(*cls.table(operands), dtype).of(operands[0], operands[3])
 
     def domain(self, args: Sequence[Domain]) -> Domain:
-        old, new = self.old, self.new
-        _check_keys(args[0], old)
-        given = constants(new)
-        result = merged([*given, args[1]])
-        if given and _covers(args[0], old):
-            parts = [converted(d, result.dtype) for d in given if d.dtype.name != "Null"]
-            result = replace(merged(parts), nullable=None in new) if parts else result
+        source, values = args[0], args[0].categories
+        self.require_keys(source)
+        new = constants(self.new)
+        result = merged([*new, args[1]])
+        all_listed = values is not None and not source.nan and all(v in self.old for v in values)
+        if new and all_listed and (None in self.old or not source.nullable):
+            parts = [converted(d, result.dtype) for d in new if d.dtype.name != "Null"]
+            result = replace(merged(parts), nullable=None in self.new) if parts else result
         return result if self.dtype is None else cast_domain(result, self.dtype)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
@@ -310,14 +348,7 @@ class ReplaceStrict(ParametricOperation):
             result: pl.Expr = ns.lit(None)
         else:
             otherwise = convert(args[1], domains[1], dtype)
-            result = _looked_up(
-                ns,
-                args[0],
-                domains[0],
-                tuple(zip(self.old, self.new, strict=True)),
-                dtype,
-                otherwise,
-            )
+            result = self.look_up(ns, args[0], domains[0], dtype, otherwise)
         return result if self.dtype is None else cast_expression(ns, result, dtype, self.dtype)
 
     def words(self, args: Sequence[str]) -> str:
@@ -325,28 +356,6 @@ class ReplaceStrict(ParametricOperation):
             f"{args[0]}.replace_strict([{constant_words(self.old)}], [{constant_words(self.new)}], "
             f"default={args[1]}{'' if self.dtype is None else f', return_dtype={self.dtype}'})"
         )
-
-
-def _pairs(operands: Sequence[Operand], name: str) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
-    """The old and new values of a replacement, one new value for each old one."""
-    old = _listed(operands[1], f"the old values of {name}")
-    new = _listed(operands[2], f"the new values of {name}")
-    if len(new) == 1:
-        new = new * len(old)
-    return old, new
-
-
-def _listed(value: Operand, what: str) -> tuple[Scalar, ...]:
-    return value.values if isinstance(value, Values) else (given_constant(value, what),)
-
-
-def _check_table(old: tuple[Scalar, ...], new: tuple[Scalar, ...]) -> None:
-    if len(old) != len(new):
-        raise InvalidBounds(
-            f"there are {len(old)} old and {len(new)} new values",
-            remedy=("write one new value for each old value", "write one new value for all"),
-        )
-    _require_distinct([identity(value) for value in old])
 
 
 def _require_distinct(keys: Sequence[Hashable]) -> None:
@@ -359,51 +368,8 @@ def _result(domain: Domain) -> Domain:
     return replace(domain, dtype=STRING) if domain.dtype.name == "Categorical" else domain
 
 
-def _check_keys(domain: Domain, old: tuple[Scalar, ...]) -> None:
-    """Refuse old values that cannot be compared with the column, that no value of it equals where
-    Polars rounds them to one, or that repeat.
-    """
-    if domain.dtype.name == "Float32":
-        for value in old:
-            if isinstance(value, float) and not _fits(value, domain.dtype):
-                shown = constant_words(value)
-                raise UnsupportedOperation(
-                    f"the old value {shown} is not a Float32, so no value equals it",
-                    remedy="compare with the nearest Float32, as Polars does: "
-                    f"pl.when(column == {shown}).then(...).otherwise(...)",
-                )
-    _require_distinct([repr(key) for key in keyed(pl.lit(None), domain, old).keys])
-
-
 def _is_nan(value: Scalar) -> bool:
     return isinstance(value, float) and value != value
-
-
-def _kept(domain: Domain, old: tuple[Scalar, ...]) -> tuple[Scalar, ...] | None:
-    if domain.categories is None:
-        return None
-    return tuple(c for c in domain.categories if c not in old)
-
-
-def _once(kept: tuple[Scalar, ...], new: list[Scalar]) -> tuple[Scalar, ...]:
-    return tuple(dict.fromkeys([*kept, *new]))
-
-
-def _covers(domain: Domain, old: tuple[Scalar, ...]) -> bool:
-    """Whether every value that the operand can have is listed."""
-    if domain.categories is None or (domain.nullable and None not in old):
-        return False
-    return not domain.nan and all(c in old for c in domain.categories)
-
-
-def _require_fit(value: Scalar, dtype: DType) -> None:
-    """Refuse a new value that the column's type cannot hold exactly."""
-    if value is not None and not _fits(value, dtype):
-        raise UnsupportedOperation(
-            f"the new value {constant_words(value)} is not a {dtype}",
-            remedy="write .replace_strict(old, new, default=None), which makes values null that "
-            "are not listed",
-        )
 
 
 def _fits(value: Scalar, dtype: DType) -> bool:
@@ -413,7 +379,7 @@ def _fits(value: Scalar, dtype: DType) -> bool:
     if dtype.is_integer and dtype.limits is not None and isinstance(value, int):
         return dtype.limits[0] <= value <= dtype.limits[1]
     if dtype.is_float and isinstance(value, (int, float)):
-        return dtype == FLOAT64 or _is_float32(float(value))
+        return dtype == FLOAT64 or _is_nan(value) or float(np.float32(value)) == value
     if dtype.name == "Enum":
         return value in (dtype.categories or ())
     if dtype.is_temporal:
@@ -424,69 +390,16 @@ def _fits(value: Scalar, dtype: DType) -> bool:
     return dtype == kind
 
 
-def _replaced_interval(domain: Domain, new: Sequence[Scalar]) -> Interval:
-    known = domain.interval
-    for value in new:
-        number = physical(value, domain.dtype)
-        if number is not None:
-            known = known.hull(Interval(number, number))
-        elif isinstance(value, float) and value == value:  # an infinity
-            known = EVERYTHING
-    return known
-
-
-def _is_float32(value: float) -> bool:
-    return value != value or float(np.float32(value)) == value
-
-
-def _looked_up(
-    ns: Namespace,
-    expression: pl.Expr,
-    domain: Domain,
-    table: Table,
-    dtype: DType,
-    otherwise: pl.Expr,
-) -> pl.Expr:
-    """The new value where the operand is an old one, else `otherwise`."""
-    pairs = [(o, n) for o, n in table if o is not None]
-    if domain.dtype.name == "Null":
-        pairs = []
-    result = otherwise
-    if pairs:
-        lookup = keyed(expression, domain, tuple(o for o, _ in pairs))
-        operand = unordered(ns, lookup.operand)  # Polars finds no NaN in a sorted column
-        mapped = operand.replace_strict(
-            lookup.series,
-            _series([n for _, n in pairs], dtype),
-            default=None,
-            return_dtype=to_polars(dtype),
-        )
-        if any(n is None for _, n in pairs):
-            result = ns.when(lookup.found(ns)).then(mapped).otherwise(otherwise)
-        else:
-            result = mapped.fill_null(otherwise)
-    if any(o is None for o, _ in table):
-        new = next(n for o, n in table if o is None)
-        substitute = as_type(literal_lower(constant(new), ns), dtype)
-        result = ns.when(expression.is_null()).then(substitute).otherwise(result)
-    return as_type(result, dtype)
-
-
 def _series(values: list[Scalar], dtype: DType) -> pl.Series:
     """Constants as a column of the type that was found to hold them."""
     if dtype.is_temporal:
         numbers = [None if v is None else physical(v, dtype) for v in values]
         counts = [None if n is None else int(n) for n in numbers]
         return pl.Series(counts, dtype=pl.Int64).cast(to_polars(dtype))
-    return pl.Series([_as_value(v, dtype) for v in values], dtype=to_polars(dtype))
-
-
-def _as_value(value: Scalar, dtype: DType) -> Scalar:
-    if value is None or isinstance(value, str):
-        return value
-    if dtype.is_float:
-        return float(value)  # type: ignore[arg-type]
-    return int(value) if dtype.is_integer else value  # type: ignore[arg-type]
+    kind: Any = float if dtype.is_float else int if dtype.is_integer else None
+    plain = kind is None
+    made = [v if plain or v is None or isinstance(v, str) else kind(v) for v in values]
+    return pl.Series(made, dtype=to_polars(dtype))
 
 
 # Numbers sorted into named bins.
@@ -495,16 +408,15 @@ def _as_value(value: Scalar, dtype: DType) -> Scalar:
 
 
 @operation
-class Cut(ParametricOperation):
-    """Bins (-inf, b0], (b0, b1], ..., (bn, inf); `left_closed` moves each break to the bin above.
+class Cut(RowMethod):
+    """The bin that a number falls in, as an Enum; null for null and NaN.
+
+    Bins (-inf, b0], (b0, b1], ..., (bn, inf); `left_closed` moves each break to the bin above.
 
     Null and NaN are in no bin: they become null. Values are compared as Float64, as Polars does.
     """
 
-    name = "cut"
-    reads = ("Cut",)
     engines = EVERYWHERE
-    summary = "The bin that a number falls in, as an Enum; null for null and NaN."
     examples = (
         'pl.col("i64").cut([0, 10], labels=["low", "mid", "high"])',
         'pl.col("f64").cut([-1.5, 0, 2], labels=["a", "b", "c", "d"], left_closed=True)',
@@ -551,8 +463,7 @@ class Cut(ParametricOperation):
         ends = [ns.lit(float(b), dtype=pl.Float64) for b in self.breaks]
         below = [value < end if self.left_closed else value <= end for end in ends]
         missing = value.is_null() | value.is_nan()
-        expression: pl.Expr = ns.when(~missing).then(_search(ns, names, below))
-        return expression
+        return when(ns, ~missing, _search(ns, names, below))
 
     def words(self, args: Sequence[str]) -> str:
         breaks = ", ".join(str(b).removesuffix(".0") for b in self.breaks)
@@ -568,8 +479,7 @@ def _search(ns: Namespace, names: Sequence[pl.Expr], below: Sequence[pl.Expr]) -
     middle = len(below) // 2
     lower = _search(ns, names[: middle + 1], below[:middle])
     upper = _search(ns, names[middle + 1 :], below[middle + 1 :])
-    expression: pl.Expr = ns.when(below[middle]).then(lower).otherwise(upper)
-    return expression
+    return when(ns, below[middle], lower, upper)
 
 
 def _numbers(given: Sequence[Any]) -> tuple[float, ...]:
@@ -612,22 +522,33 @@ def _struct_result(what: str) -> UnsupportedOperation:
 
 def interval_labels(breaks: Sequence[float], left_closed: bool) -> tuple[str, ...]:
     """The labels that `cut` makes up, such as ``(-inf, 1]``."""
-    ends = ["-inf", *map(_shown, breaks), "inf"]
+    # As Rust prints floats: the shortest digits, never with an exponent.
+    shown = [format(Decimal(repr(value)), "f").removesuffix(".0") for value in breaks]
+    ends = ["-inf", *shown, "inf"]
     opening, closing = ("[", ")") if left_closed else ("(", "]")
     return tuple(f"{opening}{a}, {b}{closing}" for a, b in pairwise(ends))
 
 
-def _shown(value: float) -> str:
-    """A float as Rust prints it: the shortest digits, never with an exponent."""
-    shown = format(Decimal(repr(value)), "f")
-    return shown.removesuffix(".0")
+# What `pl.sql_expr` makes of arithmetic and IN since Polars 2; earlier it made others' forms.
+#
+# Numbers are computed as everywhere here: not as decimals, and division by zero gives null.
+
+_OPERATORS: Mapping[str, Infix] = {"Plus": Add(), "Minus": Sub(), "Mul": Mul(), "Div": TrueDiv()}
 
 
-OPERATIONS: tuple[Kind, ...] = (
-    IsIn,
-    *(Replace, ReplaceStrict),
-    Cut,
-)
-READERS: Mapping[str, Reader] = {
-    "Bin": read_bins,
-}
+def read_sql(operands: Sequence[Operand], params: Any) -> Tree:
+    """The operation of an operator of SQL."""
+    kind, inner = next(iter(params.items())) if isinstance(params, Mapping) else (params, None)
+    if kind == "IsIn":
+        return IsIn.read(operands, inner)
+    asked = str(inner if kind == "Binary" else kind)
+    operation = _OPERATORS.get(asked)
+    if operation is None:
+        raise UnsupportedOperation(
+            f"{snake(asked)} of SQL is not supported", remedy="use +, -, *, / and IN"
+        )
+    return operation.of(*operands)
+
+
+OPERATIONS = (*(IsIn, Replace, ReplaceStrict, Cut),)
+READERS: Mapping[str, Reader] = {"Bin": read_bins, "Sql": read_sql}

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -23,6 +23,7 @@ from dpframe.rows.operands import (
     is_wide,
     may_be_infinite,
     require_numbers,
+    when,
     whole_result,
     widen,
     widen_to_float,
@@ -30,16 +31,16 @@ from dpframe.rows.operands import (
     widened_to_float,
 )
 from dpframe.rows.operation import (
-    Kind,
-    MethodOperation,
+    Function,
     Namespace,
     Operand,
-    ParametricOperation,
     PlainOperation,
+    RowMethod,
     RowOperation,
     constant,
     on,
     operation,
+    spell_out,
 )
 
 # Rounding to integers or to decimals. Integers stay as they are.
@@ -49,7 +50,7 @@ _BLUR = Fraction(1, 1 << 20)
 """By how much a product may be off, for floats of 32 bits too."""
 
 
-class Rounding(MethodOperation):
+class Rounding(RowMethod):
     """A non-decreasing function of floats that leaves integers alone."""
 
     __slots__ = ()
@@ -75,7 +76,6 @@ class Rounding(MethodOperation):
 class Floor(Rounding):
     """The largest integer that is not above."""
 
-    reads = ("Floor",)
     engines = EVERYWHERE
     examples = on("f64 i32 dec", "floor()")
 
@@ -87,7 +87,6 @@ class Floor(Rounding):
 class Ceil(Rounding):
     """The smallest integer that is not below."""
 
-    reads = ("Ceil",)
     engines = EVERYWHERE
     examples = on("f64 u64 f32", "ceil()")
 
@@ -99,7 +98,6 @@ class Ceil(Rounding):
 class Round(Rounding):
     """Rounded to decimals, halves to the even neighbour."""
 
-    reads = ("Round",)
     engines = EVERYWHERE
     examples = (*on("f64", "round()"), *on("f64 i64", "round(2)"), *on("f32 dec", "round(1)"))
     decimals: int
@@ -140,10 +138,9 @@ _BEYOND_FLOATS = Fraction(2) ** 1100
 
 
 @operation
-class Abs(MethodOperation):
+class Abs(RowMethod):
     """Magnitude of a number; the smallest Int64 stays unchanged, as its magnitude is no Int64."""
 
-    reads = ("Abs",)
     engines = EVERYWHERE
     propagates_null = True
     examples = on("i32 i64 f64", "abs()")
@@ -166,10 +163,9 @@ class Abs(MethodOperation):
 
 
 @operation
-class Sign(MethodOperation):
+class Sign(RowMethod):
     """-1, 0 or 1 by the sign of a number."""
 
-    reads = ("Sign",)
     engines = EVERYWHERE
     propagates_null = True
     examples = on("i32 u64 f64", "sign()")
@@ -195,13 +191,10 @@ class RealFunction(RowOperation):
 
     __slots__ = ()
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.{self.name}()"
-
-    def apply(self, ns: Namespace, expression: pl.Expr) -> pl.Expr:
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
         """The engine's function."""
-        made: pl.Expr = getattr(expression, self.name)()
-        return made
+        value: pl.Expr = getattr(operand, self.name)()
+        return value
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         return self.apply(ns, widen_to_float(args[0], domains[0]))
@@ -211,10 +204,6 @@ class RealFunction(RowOperation):
 class FloatFunction(RealFunction, PlainOperation):
     """A non-decreasing function of a Float64."""
 
-    name: str
-    reads: tuple[str, ...]
-    summary: str
-    examples: tuple[str, ...]
     value: Callable[[float], float]
     """The function on one float where it is defined."""
     starts: Fraction | None = None
@@ -239,66 +228,29 @@ class FloatFunction(RealFunction, PlainOperation):
         if self.least is not None:
             lo = self.least if lo is None else max(lo, self.least)
         hi = image.hi if image.hi is None or lo is None else max(lo, image.hi)
-        return Domain(
-            FLOAT64,
-            nullable=wide.nullable,
-            nan=args[0].nan or undefined,
-            interval=Interval(lo, hi),
-        )
+        nan = args[0].nan or undefined
+        return Domain(FLOAT64, nullable=wide.nullable, nan=nan, interval=Interval(lo, hi))
 
     def _end(self, end: Fraction) -> Fraction:
         try:
-            found = self.value(float(end))
+            return Fraction(self.value(float(end)))
         except (OverflowError, ValueError):  # exp overflows up, log(0) down
             return _BEYOND_FLOATS if end > 0 else -_BEYOND_FLOATS
-        return Fraction(found)
 
 
-def describe(
-    read: str, columns: str, summary: str
-) -> tuple[str, tuple[str, ...], str, tuple[str, ...]]:
-    """What a function of Polars is called here and there, what it gives, and examples."""
-    name = read.rpartition(".")[2].lower()
-    return name, (read,), summary, on(columns, f"{name}()")
-
-
-SQRT = FloatFunction(
-    *describe("Pow.Sqrt", "u8 f64 i64", "Square root; NaN of a negative number."),
-    math.sqrt,
-    starts=ZERO.lo,
-    least=ZERO.lo,
-    exactly_rounded=True,
-    propagates_null=True,
-    engines=EVERYWHERE,
-)
-CBRT = FloatFunction(*describe("Pow.Cbrt", "i8 f64", "Cube root."), math.cbrt)
-EXP = FloatFunction(
-    *describe("Exp", "i8 f64 u32", "The exponential function."),
-    math.exp,
-    least=ZERO.lo,
-    propagates_null=True,
-)
-LOG1P = FloatFunction(
-    *describe("Log1p", "u8 f64 i8", "Natural logarithm of 1 + x; minus infinity at -1, NaN below."),
-    math.log1p,
-    starts=Fraction(-1),
-)
-_NATURAL = FloatFunction("log", (), "Natural logarithm.", (), math.log, starts=ZERO.lo)
+_NATURAL = FloatFunction("log", "log", (), "Natural logarithm.", (), math.log, starts=ZERO.lo)
 
 
 @operation
-class Log(RealFunction, ParametricOperation):
-    """The natural one without a base."""
+class Log(RealFunction, RowMethod):
+    """Logarithm to a constant base; minus infinity at zero, NaN below.
 
-    name = "log"
+    The natural one without a base.
+    """
+
     propagates_null = True
-    reads = ("Log",)
-    summary = "Logarithm to a constant base; minus infinity at zero, NaN below."
-    examples = (
-        *(*on("u8 f64", "log()"), *on("i32", "log(10)")),
-        *(*on("f64", "log(2)"), *on("u8", "log(0.5)")),
-    )
-    base: float | None
+    examples = spell_out("u8.log(); f64.log(); i32.log(10); f64.log(2); u8.log(0.5)")
+    base: float | None = None
 
     def check(self) -> None:
         base = self.base
@@ -311,11 +263,10 @@ class Log(RealFunction, ParametricOperation):
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
         """The base is a parameter in the oldest Polars and an operand in newer ones."""
-        base = constant(operands[1], "the base of log") if len(operands) > 1 else params["base"]
-        if isinstance(base, bool) or not isinstance(base, (int, float)):
-            raise UnsupportedOperation("the base of log is not a number", remedy="write a number")
-        value = float(base)
-        return cls(None if value == math.e else value).of(operands[0])
+        what = cls._what("base")
+        given = constant(operands[1], what, "float") if len(operands) > 1 else params["base"]
+        base = float(given)
+        return cls(None if base == math.e else base).of(operands[0])
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         natural = _NATURAL.domain(args)
@@ -325,14 +276,11 @@ class Log(RealFunction, ParametricOperation):
         scaled = natural.interval * Interval(1 / divisor, 1 / divisor)
         return replace(natural, interval=scaled.as_float().widened(4))
 
-    def apply(self, ns: Namespace, expression: pl.Expr) -> pl.Expr:
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
         if self.base is None:
-            return expression.log()
+            return operand.log()
         divisor = ns.lit(math.log(self.base), dtype=ns.Float64)
-        return divided(ns, expression.log(), divisor, lambda a, b: a / b)
-
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.log({'' if self.base is None else constant_words(self.base)})"
+        return divided(ns, operand.log(), divisor, lambda a, b: a / b)
 
 
 # Trigonometric and hyperbolic functions of a Float64, and angles in other units.
@@ -351,10 +299,6 @@ _SAFE = Fraction(2) ** 1000
 class Bounded(RealFunction, PlainOperation):
     """A function whose values are between two constants, for any operand."""
 
-    name: str
-    reads: tuple[str, ...]
-    summary: str
-    examples: tuple[str, ...]
     image: Interval
     """Where its values lie."""
     operand: Interval = EVERYTHING
@@ -382,9 +326,8 @@ class Cotangent(Bounded):
         found = Bounded.domain(self, args)
         return found.with_null(found.nullable or widened_to_float(args[0]).interval.contains(0))
 
-    def apply(self, ns: Namespace, expression: pl.Expr) -> pl.Expr:
-        known: pl.Expr = ns.when(expression != 0).then(expression.cot())
-        return known
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return when(ns, operand != 0, operand.cot())
 
 
 @operation
@@ -416,10 +359,6 @@ class Inverse(Bounded):
 class Scaled(RealFunction, PlainOperation):
     """An angle in another unit: a product with a constant."""
 
-    name: str
-    reads: tuple[str, ...]
-    summary: str
-    examples: tuple[str, ...]
     factor: float
     engines: frozenset[str]
 
@@ -430,17 +369,20 @@ class Scaled(RealFunction, PlainOperation):
         known = (wide.interval * Interval(times, times)).as_float()
         return Domain(FLOAT64, nullable=wide.nullable, nan=args[0].nan, interval=known)
 
-    def apply(self, ns: Namespace, expression: pl.Expr) -> pl.Expr:
-        return expression * self.factor
+    def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
+        return operand * self.factor
 
 
 @operation
-class ArcTan2(PlainOperation):
-    """If both are zero the result is zero, and pi for minus zero, so zeros are unsigned first."""
+class ArcTan2(Function):
+    """The angle of the point (x, y), from -pi to pi: pl.arctan2(y, x). Zeros have no sign.
+
+    If both are zero the result is zero, and pi for minus zero, so zeros are unsigned first.
+    """
 
     name = "arctan2"
     reads = ("Atan2",)
-    summary = "The angle of the point (x, y), from -pi to pi: pl.arctan2(y, x). Zeros have no sign."
+    arity = 2
     examples = ('pl.arctan2("f64", "f64b")', 'pl.arctan2("i8", pl.lit(-1))')
 
     def domain(self, args: Sequence[Domain]) -> Domain:
@@ -457,12 +399,14 @@ class ArcTan2(PlainOperation):
         angle: pl.Expr = ns.arctan2(y, x)
         return angle
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"arctan2({args[0]}, {args[1]})"
+
+_Described: TypeAlias = "tuple[str, str, tuple[str, ...], str, tuple[str, ...]]"
 
 
-def _of(read: str, columns: str, summary: str) -> tuple[str, tuple[str, ...], str, tuple[str, ...]]:
-    return describe(f"Trigonometry.{read}", columns, summary)
+def _of(read: str, columns: str, summary: str) -> _Described:
+    """What a function of Polars is called here and there, what it gives, and examples."""
+    name = read.rpartition(".")[2].lower()
+    return name, name, (read,), summary, on(columns, f"{name}()")
 
 
 _UNIT = interval(-1, 1)
@@ -470,43 +414,88 @@ _RIGHT = Interval(-_PI / 2, _PI / 2)
 _RADIANS = "of an angle in radians"
 _NAN = "NaN below -1 and above 1"
 
-OPERATIONS: tuple[Kind, ...] = (
+OPERATIONS = (
     *(Floor, Ceil, Round),
-    *(Abs, Sign, SQRT, CBRT, EXP, Log, LOG1P),
-    Bounded(*_of("Sin", "i32 f64", f"Sine {_RADIANS}; NaN of an infinity."), _UNIT, finite=True),
-    Bounded(*_of("Cos", "u8 f64", f"Cosine {_RADIANS}; NaN of an infinity."), _UNIT, finite=True),
+    *(Abs, Sign),
+    FloatFunction(
+        *_of("Pow.Sqrt", "u8 f64 i64", "Square root; NaN of a negative number."),
+        *(math.sqrt, ZERO.lo, ZERO.lo),
+        exactly_rounded=True,
+        propagates_null=True,
+        engines=EVERYWHERE,
+    ),
+    FloatFunction(*_of("Pow.Cbrt", "i8 f64", "Cube root."), math.cbrt),
+    FloatFunction(
+        *_of("Exp", "i8 f64 u32", "The exponential function."),
+        *(math.exp, None, ZERO.lo),
+        propagates_null=True,
+    ),
+    Log,
+    FloatFunction(
+        *_of("Log1p", "u8 f64 i8", "Natural logarithm of 1 + x; minus infinity at -1, NaN below."),
+        *(math.log1p, Fraction(-1)),
+    ),
     Bounded(
-        *_of("Tan", "i8 f64", f"Tangent {_RADIANS}; NaN of an infinity."), EVERYTHING, finite=True
+        *_of("Trigonometry.Sin", "i32 f64", f"Sine {_RADIANS}; NaN of an infinity."),
+        _UNIT,
+        finite=True,
+    ),
+    Bounded(
+        *_of("Trigonometry.Cos", "u8 f64", f"Cosine {_RADIANS}; NaN of an infinity."),
+        _UNIT,
+        finite=True,
+    ),
+    Bounded(
+        *_of("Trigonometry.Tan", "i8 f64", f"Tangent {_RADIANS}; NaN of an infinity."),
+        EVERYTHING,
+        finite=True,
     ),
     Cotangent(
-        *_of("Cot", "i8 f64", f"Cotangent {_RADIANS}; null at zero, where Polars has an infinity."),
+        *_of(
+            "Trigonometry.Cot",
+            "i8 f64",
+            f"Cotangent {_RADIANS}; null at zero, where Polars has an infinity.",
+        ),
         EVERYTHING,
         finite=True,
     ),
     Bounded(
-        *_of("ArcSin", "i8 f64", f"The angle from -pi/2 to pi/2 whose sine it is; {_NAN}."),
+        *_of(
+            "Trigonometry.ArcSin",
+            "i8 f64",
+            f"The angle from -pi/2 to pi/2 whose sine it is; {_NAN}.",
+        ),
         _RIGHT,
         _UNIT,
     ),
     Bounded(
-        *_of("ArcCos", "b f64", f"The angle from 0 to pi whose cosine it is; {_NAN}."),
+        *_of("Trigonometry.ArcCos", "b f64", f"The angle from 0 to pi whose cosine it is; {_NAN}."),
         Interval(Fraction(0), _PI),
         _UNIT,
     ),
-    Bounded(*_of("ArcTan", "i64 f64", "The angle from -pi/2 to pi/2 whose tangent it is."), _RIGHT),
-    ArcTan2(),
-    FloatFunction(*_of("Sinh", "i8 f64", "Hyperbolic sine."), math.sinh),
-    HyperbolicCosine(*_of("Cosh", "i8 f64", "Hyperbolic cosine, at least 1."), interval(1, None)),
-    Bounded(*_of("Tanh", "i8 f64", "Hyperbolic tangent."), _UNIT),
-    Inverse(*_of("ArcSinh", "i8 f64", "Inverse of the hyperbolic sine."), EVERYTHING),
+    Bounded(
+        *_of("Trigonometry.ArcTan", "i64 f64", "The angle from -pi/2 to pi/2 whose tangent it is."),
+        _RIGHT,
+    ),
+    ArcTan2,
+    FloatFunction(*_of("Trigonometry.Sinh", "i8 f64", "Hyperbolic sine."), math.sinh),
+    HyperbolicCosine(
+        *_of("Trigonometry.Cosh", "i8 f64", "Hyperbolic cosine, at least 1."), interval(1, None)
+    ),
+    Bounded(*_of("Trigonometry.Tanh", "i8 f64", "Hyperbolic tangent."), _UNIT),
+    Inverse(*_of("Trigonometry.ArcSinh", "i8 f64", "Inverse of the hyperbolic sine."), EVERYTHING),
     Inverse(
-        *_of("ArcCosh", "u8 f64", "Inverse of the hyperbolic cosine, at least 0; NaN below 1."),
+        *_of(
+            "Trigonometry.ArcCosh",
+            "u8 f64",
+            "Inverse of the hyperbolic cosine, at least 0; NaN below 1.",
+        ),
         interval(0, None),
         interval(1, None),
     ),
     Bounded(
         *_of(
-            "ArcTanh",
+            "Trigonometry.ArcTanh",
             "i8 f64",
             "Inverse of the hyperbolic tangent; infinite at -1 and 1, NaN beyond.",
         ),
@@ -514,12 +503,12 @@ OPERATIONS: tuple[Kind, ...] = (
         _UNIT,
     ),
     Scaled(
-        *_of("Degrees", "i32 f64", "An angle in radians as one in degrees."),
+        *_of("Trigonometry.Degrees", "i32 f64", "An angle in radians as one in degrees."),
         180.0 / math.pi,
         EVERYWHERE,
     ),
     Scaled(
-        *_of("Radians", "u8 f64", "An angle in degrees as one in radians."),
+        *_of("Trigonometry.Radians", "u8 f64", "An angle in degrees as one in radians."),
         math.pi / 180.0,
         EVERYWHERE,
     ),

@@ -38,18 +38,16 @@ from dpframe.rows.operands import (
     within_int64,
 )
 from dpframe.rows.operation import (
-    Kind,
-    MethodOperation,
+    Function,
     Namespace,
     Operand,
-    ParametricOperation,
-    PlainOperation,
-    integer,
+    RowMethod,
+    constant,
     on,
     operand,
     operation,
     quoted,
-    require_some,
+    spell_out,
 )
 from dpframe.rows.suggest import did_you_mean
 
@@ -86,7 +84,7 @@ def _as_list(expression: pl.Expr, domain: Domain, element: DType | None = None) 
     return items if element in (None, domain.dtype.inner) else as_type(items, list_type(element))
 
 
-class ListMethod(MethodOperation):
+class ListMethod(RowMethod):
     """A method of a list."""
 
     __slots__ = ()
@@ -163,12 +161,11 @@ class ListSlice(ListMethod):
     """
 
     reads = ("ListExpr.Slice",)
-    examples = (
-        *(*on("li", "list.slice(1, 2)"), *on("ls", "list.slice(-2)"), *on("li", "list.head(2)")),
-        *on("arr", "arr.to_list().list.tail(2)"),
+    examples = spell_out(
+        "li.list.slice(1, 2); ls.list.slice(-2); li.list.head(2); arr.arr.to_list().list.tail(2)"
     )
     offset: int
-    length: int | None
+    length: int | None = None
 
     def check(self) -> None:
         length = self.length
@@ -181,24 +178,14 @@ class ListSlice(ListMethod):
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
         source, offset, length = operands
-        match operand(length):  # first, for list.tail(n) has an offset that is made of it
-            case Literal(None):
-                count = None
-            case given:
-                count = _whole_number(given, "the length of list.slice")
-        return cls(_whole_number(offset, "the offset of list.slice"), count).of(source)
+        count = constant(length, cls._what("length"))  # first: in list.tail(n) both are made of n
+        match operand(offset):
+            case Call(Sub(), (Literal(int() as a), Literal(int() as b))):  # list.tail(n): 0 - n
+                return cls(a - b, count).of(source)
+        return cls(constant(offset, cls._what("offset")), count).of(source)
 
     def result(self, items: Domain, element: Domain) -> Domain:
         return Domain(list_type(element.dtype), nullable=items.nullable, inner=element)
-
-
-def _whole_number(value: Operand, what: str) -> int:
-    """A whole constant; Polars writes ``list.tail(n)`` with ``0 - n`` as its offset."""
-    match operand(value):
-        case Call(Sub(), (Literal(int() as a), Literal(int() as b))):
-            return a - b
-        case _:
-            return integer(value, what)
 
 
 class ListNumber(ListMethod):
@@ -225,9 +212,8 @@ class ListSum(ListNumber):
     none.
     """
 
-    examples = (
-        *(*on("li lf", "list.sum()"), *on("arr", "arr.sum()")),
-        'pl.concat_list("u64", "i8").list.sum()',
+    examples = spell_out(
+        'li.list.sum(); lf.list.sum(); arr.arr.sum(); pl.concat_list("u64", "i8").list.sum()'
     )
 
     def result(self, items: Domain, element: Domain) -> Domain:
@@ -291,9 +277,8 @@ class ListExtreme(ListMethod):
 class ListMin(ListExtreme):
     """The smallest number, date or time in a list; null and NaN are skipped."""
 
-    examples = (
-        *(*on("li lf", "list.min()"), *on("arr", "arr.min()")),
-        'pl.concat_list("dt", "dtb").list.min()',
+    examples = spell_out(
+        'li.list.min(); lf.list.min(); arr.arr.min(); pl.concat_list("dt", "dtb").list.min()'
     )
 
 
@@ -301,9 +286,8 @@ class ListMin(ListExtreme):
 class ListMax(ListExtreme):
     """The largest number, date or time in a list; null and NaN are skipped."""
 
-    examples = (
-        *(*on("li lf", "list.max()"), *on("arr", "arr.max()")),
-        'pl.concat_list("f32", "f32").list.max()',
+    examples = spell_out(
+        'li.list.max(); lf.list.max(); arr.arr.max(); pl.concat_list("f32", "f32").list.max()'
     )
 
 
@@ -324,25 +308,23 @@ class ToList(ListMethod):
 
 
 @operation
-class ListContains(PlainOperation):
-    """A null item is found where the list holds a null; the result is null only for a null list."""
+class ListContains(RowMethod):
+    """Whether the list holds the item, which may be a constant or differ from row to row. Also
+    .is_in(list column), which is null for a null item.
 
-    name = "list_contains"
-    reads = ("ListExpr.Contains", "ArrayExpr.Contains")
-    summary = (
-        "Whether the list holds the item, which may be a constant or differ from row to row. Also "
-        ".is_in(list column), which is null for a null item."
-    )
-    examples = (
-        'pl.col("li").list.contains(1)',
-        'pl.col("li").list.contains(pl.col("i64"))',
-        'pl.col("ls").list.contains("a")',
-        'pl.col("arr").arr.contains(2)',
-        'pl.col("i64").is_in(pl.col("li"))',
-        'pl.col("i8").is_in(pl.col("arr"), nulls_equal=True)',
+    A null item is found where the list holds a null; the result is null only for a null list.
+    """
+
+    namespace = "list"
+    groups = ("ListExpr", "ArrayExpr")
+    arity = 2
+    examples = spell_out(
+        'li.list.contains(1); li.list.contains(i64); ls.list.contains("a"); arr.arr.contains(2); '
+        "i64.is_in(li); i8.is_in(arr, nulls_equal=True)"
     )
 
-    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
         source, item = operands[0], operand(operands[1])
         equal = params["nulls_equal"] if isinstance(params, Mapping) else True
         if not equal and not (isinstance(item, Literal) and item.value is not None):
@@ -350,7 +332,7 @@ class ListContains(PlainOperation):
                 "list.contains with nulls_equal=False is not supported",
                 remedy="leave nulls_equal out, and use .is_null() for nulls",
             )
-        return self.of(source, item)
+        return cls().of(source, item)
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         _common(elements(args[0], "contains").dtype, args[1].dtype)
@@ -361,9 +343,6 @@ class ListContains(PlainOperation):
         item = args[1] if domains[1].dtype == common else as_type(args[1], common)
         items = in_one_piece(ns, _as_list(args[0], domains[0], common))
         return items.list.contains(item, nulls_equal=True)
-
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.list.contains({args[1]})"
 
 
 def _common(element: DType, item: DType) -> DType:
@@ -387,24 +366,19 @@ def _fits_int64(dtype: DType) -> bool:
 
 
 @operation
-class ConcatList(PlainOperation):
-    """Null where a list is; a null value is an element. An Array is read as a List."""
+class ConcatList(Function):
+    """A list of values, of the elements of lists, or of both, in one type; cut before and after to
+    1024 elements.
 
-    name = "concat_list"
+    Null where a list is; a null value is an element. An Array is read as a List.
+    """
+
     reads = ("ListExpr.Concat",)
-    summary = (
-        "A list of values, of the elements of lists, or of both, in one type; cut before and after "
-        "to 1024 elements."
+    examples = spell_out(
+        'pl.concat_list("i64", "i8", pl.lit(7)); pl.concat_list("li", "i32"); '
+        'pl.concat_list("ls", "s", "e"); pl.concat_list("arr", "li", "arr"); '
+        'pl.concat_list("f64", "f32", "i32"); pl.concat_list("d", "d"); li.list.concat("i64b")'
     )
-    examples = (
-        *('pl.concat_list("i64", "i8", pl.lit(7))', 'pl.concat_list("li", "i32")'),
-        *('pl.concat_list("ls", "s", "e")', 'pl.concat_list("arr", "li", "arr")'),
-        *('pl.concat_list("f64", "f32", "i32")', 'pl.concat_list("d", "d")'),
-        'pl.col("li").list.concat("i64b")',
-    )
-
-    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
-        return self.of(*require_some(self.name, operands))
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         if len(args) > _MOST_OPERANDS:
@@ -412,9 +386,9 @@ class ConcatList(PlainOperation):
                 f"concat_list joins at most {_MOST_OPERANDS} expressions, not {len(args)}",
                 remedy="join fewer, or in several steps",
             )
-        found = _element(args)
+        element = _element(args)
         nullable = any(d.nullable for d in args if _is_list(d))
-        return Domain(list_type(found.dtype), nullable=nullable, inner=found)
+        return Domain(list_type(element.dtype), nullable=nullable, inner=element)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = _element(domains).dtype
@@ -427,9 +401,6 @@ class ConcatList(PlainOperation):
         joined: pl.Expr = ns.concat_list(spread(ns, parts))
         return joined.list.head(LONGEST_LIST)
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"concat_list({', '.join(args)})"
-
 
 def _element(args: Sequence[Domain]) -> Domain:
     """The facts about the elements of all operands."""
@@ -440,30 +411,28 @@ def _element(args: Sequence[Domain]) -> Domain:
                 f"a list of {part.dtype} is not supported",
                 remedy="take fields or elements first, with .struct.field(name) or .list.get(0)",
             )
-    found = merged(parts)
-    if found.dtype.name == "Null":
+    element = merged(parts)
+    if element.dtype.name == "Null":
         raise UnsupportedOperation(
             "a list of nulls alone has no type",
             remedy="cast one of them, for example with .cast(pl.Int64)",
         )
-    return found
+    return element
 
 
 # Several columns as one, and back.
 
 
 @operation
-class StructOf(ParametricOperation):
-    """Never null itself, even where all fields are."""
+class StructOf(RowMethod):
+    """One column of named fields.
+
+    Never null itself, even where all fields are.
+    """
 
     name = "struct"
     reads = ("AsStruct",)
-    summary = "One column of named fields."
-    examples = (
-        'pl.struct("i8", "s")',
-        'pl.struct(a=pl.col("f64"), b=pl.col("d"))',
-        'pl.struct("st", "li")',
-    )
+    examples = spell_out('pl.struct("i8", "s"); pl.struct(a=f64, b=d); pl.struct("st", "li")')
     names: tuple[str, ...]
 
     def check(self) -> None:
@@ -484,43 +453,33 @@ class StructOf(ParametricOperation):
         return Domain(dtype, nullable=False, fields=fields)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        names = self.names
-        expression: pl.Expr = ns.struct(
-            [arg.alias(name) for name, arg in zip(names, args, strict=True)]
-        )
-        return expression
+        fields = [arg.alias(name) for name, arg in zip(self.names, args, strict=True)]
+        struct: pl.Expr = ns.struct(fields)
+        return struct
 
     def words(self, args: Sequence[str]) -> str:
-        names = self.names
         shown = (
             arg if arg == f'col("{name}")' else f"{arg}.alias({quoted(name)})"
-            for name, arg in zip(names, args, strict=True)
+            for name, arg in zip(self.names, args, strict=True)
         )
         return f"struct({', '.join(shown)})"
 
 
 @operation
-class Field(ParametricOperation):
-    name = "field"
+class Field(RowMethod):
+    """One field of a struct; null where the struct is."""
+
     reads = ("StructExpr.FieldByName",)
-    summary = "One field of a struct; null where the struct is."
-    examples = (
-        'pl.col("st").struct.field("x")',
-        'pl.struct("i8", "s").struct.field("s")',
-    )
+    method = "struct.field"
+    examples = spell_out('st.struct.field("x"); pl.struct("i8", "s").struct.field("s")')
     field: str
 
     @property
     def constants(self) -> tuple[tuple[str, Constant], ...]:
         return (("name", self.field),)
 
-    @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
-        return cls(str(params)).of(*operands)
-
     def domain(self, args: Sequence[Domain]) -> Domain:
-        operand = args[0]
-        name = self.field
+        operand, name = args[0], self.field
         if operand.dtype.fields is None or operand.fields is None:
             raise UnsupportedOperation(
                 f"struct.field works on structs, not on {operand.dtype}",
@@ -531,18 +490,13 @@ class Field(ParametricOperation):
             raise UnknownColumn(
                 f"the struct has no field {name!r}", remedy=did_you_mean(name, fields)
             )
-        found = fields[name]
-        return replace(found, nullable=found.nullable or operand.nullable)
+        return fields[name].with_null(fields[name].nullable or operand.nullable)
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         return args[0].struct.field(self.field)
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.struct.field({quoted(self.field)})"
 
-
-OPERATIONS: tuple[Kind, ...] = (
+OPERATIONS = (
     *(ListLen, ListGet, ListSlice, ListSum, ListMean, ListMin, ListMax, ToList),
-    *(ListContains(), ConcatList()),
-    *(StructOf, Field),
+    *(ListContains, ConcatList, StructOf, Field),
 )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import polars as pl
 
 from dpframe.core.dtypes import Domain
-from dpframe.core.tree import Tree
 from dpframe.core.units import EVERYWHERE
 from dpframe.rows.operands import (
     as_type,
@@ -19,24 +18,16 @@ from dpframe.rows.operands import (
     merged,
     require_numbers,
     supertype,
+    when,
     widen_to_float,
     widened_to_float,
 )
-from dpframe.rows.operation import (
-    Kind,
-    MethodOperation,
-    Namespace,
-    Operand,
-    PlainOperation,
-    on,
-    operation,
-    require_some,
-)
+from dpframe.rows.operation import Function, Namespace, RowMethod, on, operation, spell_out
 
 # Whether a value is null, NaN or finite.
 
 
-class NullCheck(MethodOperation):
+class NullCheck(RowMethod):
     """Never null itself."""
 
     __slots__ = ()
@@ -65,7 +56,7 @@ class IsNotNull(NullCheck):
     examples = on("f64 li", "is_not_null()")
 
 
-class NumberCheck(MethodOperation):
+class NumberCheck(RowMethod):
     """A question about a float, whose answer for every other number is known."""
 
     __slots__ = ()
@@ -80,8 +71,7 @@ class NumberCheck(MethodOperation):
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         if domains[0].dtype.is_float:
             return self.apply(ns, args[0])
-        answer: pl.Expr = ns.when(args[0].is_not_null()).then(ns.lit(self.otherwise))
-        return answer
+        return when(ns, args[0].is_not_null(), ns.lit(self.otherwise))
 
 
 @operation
@@ -124,26 +114,16 @@ class IsInfinite(NumberCheck):
 
 
 @operation
-class FillNull(PlainOperation):
-    name = "fill_null"
-    reads = ("FillNull",)
+class FillNull(RowMethod):
+    """The value, or another in place of null. NaN is not null."""
+
+    arity = 2
     engines = EVERYWHERE
-    summary = "The value, or another in place of null. NaN is not null."
-    examples = (
-        'pl.col("i32").fill_null(0)',
-        'pl.col("i8").fill_null(1000)',
-        'pl.col("u64").fill_null(0)',
-        'pl.col("u64").fill_null(-1)',
-        'pl.col("i64").fill_null(pl.col("f64"))',
-        'pl.col("f64").fill_null(0)',
-        'pl.col("s").fill_null("")',
-        'pl.col("e").fill_null("a")',
-        'pl.col("e").fill_null("other")',
-        'pl.col("b").fill_null(False)',
-        'pl.col("d").fill_null(date(1970, 1, 1))',
-        'pl.col("dtms").fill_null(pl.col("dt"))',
-        'pl.col("dec").fill_null(0)',
-        'pl.col("i64").fill_null(pl.lit(None))',
+    examples = spell_out(
+        "i32.fill_null(0); i8.fill_null(1000); u64.fill_null(0); u64.fill_null(-1); "
+        'i64.fill_null(f64); f64.fill_null(0); s.fill_null(""); e.fill_null("a"); '
+        'e.fill_null("other"); b.fill_null(False); d.fill_null(date(1970, 1, 1)); '
+        "dtms.fill_null(dt); dec.fill_null(0); i64.fill_null(pl.lit(None))"
     )
 
     def domain(self, args: Sequence[Domain]) -> Domain:
@@ -156,23 +136,17 @@ class FillNull(PlainOperation):
         value, fill = (convert(e, d, dtype) for e, d in zip(args, domains, strict=True))
         return as_type(value.fill_null(fill), dtype)
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.fill_null({args[1]})"
-
 
 @operation
-class FillNan(PlainOperation):
-    name = "fill_nan"
+class FillNan(RowMethod):
+    """The value, or another in place of NaN; integers have no NaN."""
+
     reads = ()
+    arity = 2
     engines = EVERYWHERE
-    summary = "The value, or another in place of NaN; integers have no NaN."
-    examples = (
-        'pl.col("f64").fill_nan(0.0)',
-        'pl.col("f64").fill_nan(None)',
-        'pl.col("f32").fill_nan(None)',
-        'pl.col("f32").fill_nan(1)',
-        'pl.col("f64").fill_nan(pl.col("i64"))',
-        'pl.col("i32").fill_nan(0)',
+    examples = spell_out(
+        "f64.fill_nan(0.0); f64.fill_nan(None); f32.fill_nan(None); f32.fill_nan(1); "
+        "f64.fill_nan(i64); i32.fill_nan(0)"
     )
 
     def domain(self, args: Sequence[Domain]) -> Domain:
@@ -192,38 +166,24 @@ class FillNan(PlainOperation):
         if not value.dtype.is_float:
             return args[0]
         if fill.dtype.name == "Null":
-            known: pl.Expr = ns.when(args[0].is_not_nan()).then(args[0])
-            return known
+            return when(ns, args[0].is_not_nan(), args[0])
         number = widen_to_float(args[0], value)
-        result: pl.Expr = (
-            ns.when(number.is_nan()).then(widen_to_float(args[1], fill)).otherwise(number)
-        )
-        return result
-
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.fill_nan({args[1]})"
+        return when(ns, number.is_nan(), widen_to_float(args[1], fill), number)
 
 
 # The first value that is not null.
 
 
 @operation
-class Coalesce(PlainOperation):
-    name = "coalesce"
-    reads = ("Coalesce",)
-    engines = EVERYWHERE
-    summary = "The first operand that is not null."
-    examples = (
-        'pl.coalesce("i64", "i64b", 0)',
-        'pl.coalesce("i32", "u64")',
-        'pl.coalesce("f32", "i64")',
-        'pl.coalesce("s", "e", pl.lit("none"))',
-        'pl.coalesce("dt", "dtms")',
-        'pl.coalesce(pl.lit(None), "b")',
-    )
+class Coalesce(Function):
+    """The first operand that is not null."""
 
-    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
-        return self.of(*require_some(self.name, operands))
+    engines = EVERYWHERE
+    examples = spell_out(
+        'pl.coalesce("i64", "i64b", 0); pl.coalesce("i32", "u64"); pl.coalesce("f32", "i64"); '
+        'pl.coalesce("s", "e", pl.lit("none")); pl.coalesce("dt", "dtms"); '
+        'pl.coalesce(pl.lit(None), "b")'
+    )
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         found = merged(args)
@@ -236,12 +196,9 @@ class Coalesce(PlainOperation):
         result: pl.Expr = ns.coalesce(*operands)
         return as_type(result, dtype)
 
-    def words(self, args: Sequence[str]) -> str:
-        return f"coalesce({', '.join(args)})"
 
-
-OPERATIONS: tuple[Kind, ...] = (
+OPERATIONS = (
     *(IsNull, IsNotNull, IsNan, IsNotNan, IsFinite, IsInfinite),
-    *(FillNull(), FillNan()),
-    Coalesce(),
+    *(FillNull, FillNan),
+    Coalesce,
 )

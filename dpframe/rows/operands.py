@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 
 import polars as pl
 
@@ -16,12 +17,12 @@ from dpframe.core.dtypes import (
     STRING,
     Domain,
     DType,
-    Scalar,
     domain_of_dtype,
 )
 from dpframe.core.interval import EVERYTHING, UNIT, Interval, interval
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.constants import sole_value
+from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
 
 # The conversion of numbers before arithmetic.
@@ -47,6 +48,15 @@ def as_type(expression: pl.Expr, dtype: DType) -> pl.Expr:
     return expression.cast(to_polars(dtype), strict=False)
 
 
+def when(
+    ns: Namespace, condition: pl.Expr, value: pl.Expr, otherwise: pl.Expr | None = None
+) -> pl.Expr:
+    """The value where the condition holds, else another one, or null."""
+    chosen = ns.when(condition).then(value)
+    result: pl.Expr = chosen if otherwise is None else chosen.otherwise(otherwise)
+    return result
+
+
 def boolean(nullable: bool) -> Domain:
     """The domain of a condition."""
     return Domain(BOOLEAN, nullable=nullable, interval=UNIT, categories=(False, True))
@@ -58,22 +68,14 @@ def is_number(dtype: DType) -> bool:
 
 
 def require_numbers(what: str, domains: Sequence[Domain]) -> None:
-    """Refuse operands that are not numbers, naming their types and what to write instead. Raises
-    `UnsupportedOperation` when a domain's type is not numeric, Boolean or Null.
-    """
+    """Refuse operands that are not numbers, with their types and what to write instead."""
     for domain in domains:
         if not is_number(domain.dtype):
+            types = " and ".join(str(d.dtype) for d in domains)
             raise UnsupportedOperation(
-                _mismatch(what, domains), remedy=_number_remedy(domain.dtype)
+                f"{types} {'has' if len(domains) == 1 else 'have'} no {what}",
+                remedy=_number_remedy(domain.dtype),
             )
-
-
-def _mismatch(what: str, domains: Sequence[Domain]) -> str:
-    return f"{' and '.join(str(d.dtype) for d in domains)} {_verb(len(domains))} no {what}"
-
-
-def _verb(count: int) -> str:
-    return "has" if count == 1 else "have"
 
 
 def _number_remedy(dtype: DType) -> str:
@@ -299,8 +301,8 @@ def _holds(dtype: DType, domain: Domain) -> bool:
         return False
     if dtype.is_integer and isinstance(value, int) and dtype.limits is not None:
         return dtype.limits[0] <= value <= dtype.limits[1]
-    if dtype.name == "Enum" and isinstance(value, str):
-        return value in (dtype.categories or ())
+    if dtype.categories is not None:
+        return value in dtype.categories
     if dtype.unit is not None and (domain.dtype.name, domain.dtype.zone) == (
         dtype.name,
         dtype.zone,
@@ -358,24 +360,17 @@ def merged(domains: Sequence[Domain]) -> Domain:
     parts = [converted(d, dtype) for d in domains if d.dtype.name != "Null"]
     if not parts:
         return Domain(dtype, nullable=True, categories=())
-    interval = parts[0].interval
-    for part in parts[1:]:
-        interval = interval.hull(part.interval)
     widest = domain_of_dtype(dtype)
     alike = all((p.inner, p.fields) == (parts[0].inner, parts[0].fields) for p in parts)
+    known = [p.categories for p in parts if p.categories is not None]
+    every = tuple(dict.fromkeys(value for values in known for value in values))
+    categories = every if len(known) == len(parts) else None
     return Domain(
         dtype,
         nullable=any(p.nullable for p in parts) or len(parts) < len(domains),
         nan=any(p.nan for p in parts),
-        interval=interval,
-        categories=_union([p.categories for p in parts]),
+        interval=reduce(Interval.hull, (p.interval for p in parts)),
+        categories=categories,
         inner=parts[0].inner if alike else widest.inner,
         fields=parts[0].fields if alike else widest.fields,
     )
-
-
-def _union(parts: Sequence[tuple[Scalar, ...] | None]) -> tuple[Scalar, ...] | None:
-    known = [p for p in parts if p is not None]
-    if len(known) < len(parts):
-        return None
-    return tuple(dict.fromkeys(value for part in known for value in part))

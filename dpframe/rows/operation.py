@@ -8,10 +8,9 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from functools import cache
 from operator import attrgetter
-from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias, TypeVar, dataclass_transform
 
 import polars as pl
@@ -19,7 +18,7 @@ import polars as pl
 from dpframe.core.dtypes import Domain, DType, Scalar
 from dpframe.core.parameters import Parameter
 from dpframe.core.tree import Call, Constant, Literal, Operation, Tree
-from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.errors import DPFrameError, InvalidBounds, UnsupportedOperation
 
 # Text in the form for plans and messages.
 
@@ -77,57 +76,56 @@ def operand(value: Operand) -> Tree:
     return single(value) if isinstance(value, Values) else value
 
 
-def constant(value: Operand, what: str) -> Scalar:
-    """The constant that an operation needs. Raises `UnsupportedOperation` when it is computed from
-    columns.
+def constant(value: Operand, what: str, kind: str = "Scalar") -> Any:
+    """The constant that an operation needs, of the type of a field. Raises `UnsupportedOperation`
+    when it is computed from columns, or of another type.
     """
     tree = operand(value)
-    if isinstance(tree, Literal):
-        return tree.value
-    raise UnsupportedOperation(
-        f"{what} must be a constant, not a column or an expression",
-        remedy=("write a constant", "write one pl.when(...).then(...) branch for each constant"),
-    )
-
-
-def text(value: Operand, what: str) -> str:
-    found = constant(value, what)
-    if isinstance(found, str):
-        return found
-    raise _wrong(what, "a text")
-
-
-def text_or_none(value: Operand, what: str) -> str | None:
-    return None if constant(value, what) is None else text(value, what)
-
-
-def integer(value: Operand, what: str) -> int:
-    found = constant(value, what)
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise _wrong(what, "an integer")
-    if not -(2**63) <= found < 2**63:
+    if not isinstance(tree, Literal):
         raise UnsupportedOperation(
-            f"{what} does not fit in Int64",
-            remedy="use a number between -2**63 and 2**63 - 1",
+            f"{what} must be a constant, not a column or an expression",
+            remedy=(
+                "write a constant",
+                "write one pl.when(...).then(...) branch for each constant",
+            ),
         )
-    return found
+    require_type(tree.value, kind, what)
+    return tree.value
 
 
-def integer_or_none(value: Operand, what: str) -> int | None:
-    return None if constant(value, what) is None else integer(value, what)
+def _are(kind: type, values: object) -> bool:
+    return isinstance(values, tuple) and all(isinstance(value, kind) for value in values)
 
 
-def _wrong(what: str, kind: str) -> UnsupportedOperation:
-    return UnsupportedOperation(f"{what} is not {kind}", remedy=f"write {kind}")
+_TYPES: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "str": (lambda value: isinstance(value, str), "a text"),
+    "Closed": (lambda value: isinstance(value, str), "a text"),
+    "int": (lambda value: isinstance(value, int) and not isinstance(value, bool), "an integer"),
+    "float": (
+        lambda value: isinstance(value, (int, float)) and not isinstance(value, bool),
+        "a number",
+    ),
+    "bool": (lambda value: isinstance(value, bool), "True or False"),
+    "DType": (lambda value: isinstance(value, DType), "a type"),
+    "tuple[str, ...]": (lambda value: _are(str, value), "a list of texts"),
+    "tuple[float, ...]": (lambda value: _are(object, value), "a list of numbers"),
+    "tuple[Scalar, ...]": (lambda value: _are(object, value), "a list of constants"),
+    "Scalar": (lambda value: True, "a constant"),  # which its operation checks itself
+}
+"""Whether a constant is of the type of a field, and what such constants are called."""
 
 
-def require_some(name: str, operands: Sequence[Operand]) -> Sequence[Operand]:
-    """The operands; at least one is required."""
-    if not operands:
-        raise UnsupportedOperation(
-            f"{name} needs at least one column, and none is selected", remedy="name a column"
+def require_type(value: object, kind: str, what: str) -> None:
+    """Refuse a constant that is not of the type of its field, or an integer beyond 64 bits."""
+    if value is None and kind.endswith(" | None"):
+        return
+    is_one, named = _TYPES[kind.removesuffix(" | None")]
+    if not is_one(value):
+        raise UnsupportedOperation(f"{what} is not {named}", remedy=f"write {named}")
+    if isinstance(value, int) and kind != "Scalar" and not -(2**63) <= value < 2**63:
+        raise InvalidBounds(
+            f"{what} does not fit in Int64", remedy="use a number between -2**63 and 2**63 - 1"
         )
-    return operands
 
 
 Namespace: TypeAlias = "Any"
@@ -161,6 +159,8 @@ class RowOperation(Operation):
     """The functions of Polars that are read into it, with their groups: ``"StringExpr.Slice"``;
     ``"Operator.Plus"`` and ``"Node.Cast"`` are operators and other nodes.
     """
+    method: str
+    """What Polars' method is called, with its namespace: ``"str.strip_prefix"``."""
 
     def of(self, *operands: Operand) -> Call:
         """Its call on some operands; a Series of one value becomes a constant."""
@@ -175,27 +175,32 @@ class RowOperation(Operation):
 
     @abstractmethod
     def domain(self, args: Sequence[Domain]) -> Domain:
-        """The domain of the result, from the domains of the operands.
-
-        Raises
-        ------
-        UnsupportedOperation
-            When the operation is not defined for these types; the caller adds the expression.
+        """The domain of the result, from the domains of the operands. Raises `UnsupportedOperation`
+        when the operation is not defined for these types; the caller adds the expression.
         """
 
     @abstractmethod
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         """The same operation as a total expression of the engine."""
 
-    @abstractmethod
-    def words(self, args: Sequence[str]) -> str:
-        """The operation as an analyst would write it, for plans and errors."""
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def operation(cls: type[T]) -> type[T]:
+    """The class as a frozen value whose fields are its constants."""
+    return dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
 
 
+@operation
 class PlainOperation(RowOperation):
-    """An operation without constants; all that it is follows from its name."""
+    """One of several operations that differ in a few values. These are the fields of their class,
+    and its name identifies it.
+    """
 
-    __slots__ = ()
+    name: str
+    method: str
+    reads: tuple[str, ...]
+    summary: str
+    examples: tuple[str, ...]
 
     @property
     def constants(self) -> tuple[tuple[str, Constant], ...]:
@@ -208,187 +213,45 @@ class PlainOperation(RowOperation):
         """What a function of Polars means, from its operands and its parameters in Polars' form."""
         return self.of(*operands)
 
-
-class ParametricOperation(RowOperation):
-    """An operation with constants, which are its fields.
-
-    They are checked once, when it is made: for the types of the fields, and by `check`.
-
-    Raises
-    ------
-    TypeError
-        When one is not of its field's type. No expression of today's Polars leads to that; the
-        reader refuses the function by its name then.
-    DPFrameError
-        When they make no sense.
-    """
-
-    __slots__ = ()
-
-    @property
-    def constants(self) -> tuple[tuple[str, Constant], ...]:
-        return tuple((name, getattr(self, name)) for name in _sorted_fields(type(self)))
-
-    def __post_init__(self) -> None:
-        for name, check in _checks(type(self)):
-            check(name, getattr(self, name))
-        try:
-            self.check()
-        except DPFrameError as error:
-            with suppress(LookupError, ValueError):  # where it has a fixed number of operands
-                error.at(self.words([OPERAND] * 3))
-            raise
-
-    def check(self) -> None:
-        """Refuse constants that make no sense."""
-
-    @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
-        """What a function of Polars means, from its operands and its parameters in Polars' form.
-
-        Parameters of another form than today's may raise what Python raises; the caller refuses the
-        function by its name then. Operations that others are read into need none.
-        """
-        raise LookupError(cls.name)
-
-
-Kind: TypeAlias = "PlainOperation | type[ParametricOperation]"
-"""An operation without constants, or all those with one meaning and different constants."""
-
-
-@dataclass_transform(frozen_default=True, eq_default=False)
-def operation(cls: type[T]) -> type[T]:
-    """The class as a frozen value whose fields are its constants."""
-    return dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
-
-
-def on(columns: str, call: str) -> tuple[str, ...]:
-    """Examples of one call, on columns of the laws' frame whose names are separated by spaces."""
-    return tuple(f'pl.col("{column}").{call}' for column in columns.split())
+    def words(self, args: Sequence[str]) -> str:
+        return f"{args[0]}.{self.method}()"
 
 
 @cache
-def _sorted_fields(kind: Any) -> tuple[str, ...]:
-    return tuple(sorted(field.name for field in fields(kind)))
-
-
-def _text(name: str, value: object) -> None:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be text, not {value!r}")
-
-
-def _whole(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an integer, not {value!r}")
-    if not -(2**63) <= value < 2**63:
-        raise TypeError(f"{name} must fit in 64 bits")
-
-
-def _flag(name: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, not {value!r}")
-
-
-def _texts(name: str, values: object) -> None:
-    if not isinstance(values, tuple):
-        raise TypeError(f"{name} must be a list of texts")
-    for value in values:
-        if not isinstance(value, str):
-            raise TypeError(f"{name} must be a list of texts, and {value!r} is not one")
-
-
-def _constants(name: str, values: object) -> None:
-    if not isinstance(values, tuple):
-        raise TypeError(f"{name} must be a list of constants")
-
-
-def _type(name: str, value: object) -> None:
-    if not isinstance(value, DType):
-        raise TypeError(f"{name} must be a type, not {value!r}")
-
-
-def _number(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{name} must be a number, not {value!r}")
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise TypeError(f"{name} must fit in 64 bits")
-
-
-def _anything(name: str, value: object) -> None:
-    """A constant that its operation checks itself."""
-
-
-def _or_none(check: Callable[[str, object], None]) -> Callable[[str, object], None]:
-    def checked(name: str, value: object) -> None:
-        if value is not None:
-            check(name, value)
-
-    return checked
-
-
-_BY_TYPE: dict[object, Callable[[str, object], None]] = {
-    "str": _text,
-    "str | None": _or_none(_text),
-    "int": _whole,
-    "int | None": _or_none(_whole),
-    "bool": _flag,
-    "Closed": _text,
-    "tuple[str, ...]": _texts,
-    "tuple[Scalar, ...]": _constants,
-    "tuple[float, ...]": _constants,
-    "DType": _type,
-    "DType | None": _or_none(_type),
-    "float | None": _or_none(_number),
-    "Scalar": _anything,
-}
-"""The checks of a constant, by the type of its field."""
-
-
-@cache
-def _checks(kind: Any) -> tuple[tuple[str, Callable[[str, object], None]], ...]:
-    for field in fields(kind):
-        if field.type not in _BY_TYPE:
-            raise TypeError(f"no check is known for {kind.__name__}.{field.name}: {field.type}")
-    return tuple((field.name, _BY_TYPE[field.type]) for field in fields(kind))
-
-
-# Operations that are one method of Polars, with constants.
-
-_CONSTANTS: Mapping[str, Callable[[Operand, str], Any]] = MappingProxyType(
-    {"str": text, "str | None": text_or_none, "int": integer, "int | None": integer_or_none}
-)
-"""What reads a constant from an operand, by the type of its field."""
-
-
-def _fields(kind: Any) -> tuple[Any, ...]:
-    """The constants of a class or a value that `operation` has made a dataclass."""
+def _fields(kind: Any) -> tuple[Field[Any], ...]:
+    """The constants of a class that `operation` has made a dataclass."""
     return fields(kind)
 
 
-class MethodOperation(ParametricOperation):
-    """One method of Polars, on one operand, with constants.
+class RowMethod(RowOperation):
+    """An operation whose fields are its constants: one method of Polars, if it says nothing else.
 
-    Everything follows from the class statement. ``class StripPrefix`` with the `namespace` ``str``
+    All else follows from the class statement. ``class StripPrefix`` with the `namespace` ``str``
     and the field ``prefix: str`` is ``.str.strip_prefix(prefix)``:
 
     - `name` is ``str_strip_prefix``, and `reads` has ``StripPrefix`` of each of its `groups`. Where
       the name of the class begins with the namespace, it counts once: ``ListGet`` is ``list_get``.
     - `summary` is the first paragraph of the docstring.
-    - `read` takes constants from the operands after the first one, in the order of the fields. The
-      fields for which no operand is left are parameters of Polars, with the same names.
-    - `words` and `apply` call the method with the constants in this order. A flag has its keyword.
+    - `read` takes constants from the operands after the first `arity`, in the order of the fields.
+      The fields for which no operand is left are parameters of Polars, with the same names.
+    - `words` and `apply` call the method with the constants in this order. A flag has its keyword,
+      and words leave out a constant that has its default.
+    - A constant is checked once, when the operation is made: for the type of its field, and by
+      `check`.
 
     A subclass states what differs. One without examples is a base of others.
     """
 
     __slots__ = ()
     namespace: ClassVar[str] = ""
-    groups: ClassVar[tuple[str, ...]] = ()
-    """The groups of Polars' functions that have one of this name."""
-    called: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    groups: ClassVar[tuple[str, ...]] = ("",)
+    """The groups of Polars' functions that have one of this name; ``""`` for those without one."""
+    arity: ClassVar[int | None] = 1
+    """How many operands are expressions; None for one or more."""
+    called: ClassVar[Mapping[str, str]] = {}
     """What refusals call a constant, where its field has a name that says little."""
-    method: str
-    """With its namespace: ``"str.strip_prefix"``."""
+    keywords: ClassVar[Mapping[str, str]] = {}
+    """The keywords of constants that are written with one, in addition to flags."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -402,26 +265,63 @@ class MethodOperation(ParametricOperation):
         if "name" not in own:
             cls.name = "_".join(filter(None, (cls.namespace, snake(camel))))
         if "reads" not in own:
-            cls.reads = tuple(f"{group}.{camel}" for group in cls.groups)
+            cls.reads = tuple(f"{group}.{camel}".removeprefix(".") for group in cls.groups)
         if "summary" not in own:
             cls.summary = inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0].replace("\n", " ")
         if "method" not in own:
             cls.method = cls.name.replace("_", ".", 1) if cls.namespace else cls.name
 
+    @property
+    def constants(self) -> tuple[tuple[str, Constant], ...]:
+        return tuple((name, getattr(self, name)) for name in _sorted_names(type(self)))
+
+    def __post_init__(self) -> None:
+        for field in _fields(type(self)):
+            kind = str(field.type)
+            if kind.removesuffix(" | None") not in _TYPES:
+                raise TypeError(f"no check is known for {type(self).__name__}.{field.name}: {kind}")
+            require_type(getattr(self, field.name), kind, self._what(field.name))
+        try:
+            self.check()
+        except DPFrameError as error:
+            with suppress(LookupError, ValueError):  # where it has a fixed number of operands
+                error.at(self.words([OPERAND] * (self.arity or 3)))
+            raise
+
+    def check(self) -> None:
+        """Refuse constants that make no sense: numbers and lists of them with `InvalidBounds`,
+        texts, types and names that mean nothing with `UnsupportedOperation`.
+        """
+
+    @classmethod
+    def _what(cls, name: str) -> str:
+        return f"the {cls.called.get(name, name)} of {cls.method}"
+
     @classmethod
     def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
-        source, *given = operands
-        constants, left = _fields(cls)[: len(given)], _fields(cls)[len(given) :]
-        values = {
-            field.name: _CONSTANTS[field.type](
-                value, f"the {cls.called.get(field.name, field.name)} of {cls.method}"
+        """What a function of Polars means, from its operands and its parameters in Polars' form.
+
+        Parameters of another form than today's may raise what Python raises; the caller refuses the
+        function by its name then.
+        """
+        if cls.arity is None and not operands:
+            raise UnsupportedOperation(
+                f"{cls.name} needs at least one column, and none is selected",
+                remedy="name a column",
             )
-            for field, value in zip(constants, given, strict=True)
+        count = len(operands) if cls.arity is None else cls.arity
+        sources, given = operands[:count], operands[count:]
+        if len(sources) < count:
+            raise LookupError(cls.name)
+        read, left = _fields(cls)[: len(given)], _fields(cls)[len(given) :]
+        values = {
+            field.name: constant(value, cls._what(field.name))
+            for field, value in zip(read, given, strict=True)
         }
         if left:
             named = cls.parameters(params)
             values |= {field.name: named[field.name] for field in left}
-        return cls(**values).of(source)
+        return cls(**values).of(*sources)
 
     @classmethod
     def parameters(cls, params: Any) -> Mapping[str, Any]:
@@ -430,36 +330,78 @@ class MethodOperation(ParametricOperation):
 
     def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
         """The method of an operand that has the type which it takes."""
-        values = {field.name: getattr(self, field.name) for field in _fields(self)}
+        values = {field.name: getattr(self, field.name) for field in _fields(type(self))}
         flags = {name: value for name, value in values.items() if isinstance(value, bool)}
         others = (value for name, value in values.items() if name not in flags)
         result: pl.Expr = attrgetter(self.method)(operand)(*others, **flags)
         return result
 
-    def arguments(self) -> str:
-        """The constants between the parentheses, without those that are as if left out."""
+    def arguments(self) -> list[str]:
+        """The constants between the parentheses."""
         shown = []
-        for field in _fields(self):
+        for field in _fields(type(self)):
             value = getattr(self, field.name)
-            if isinstance(value, bool):
-                shown += [f"{field.name}=True"] * value
-            elif value is not None:
-                shown.append(quoted(value) if isinstance(value, str) else repr(value))
-        return ", ".join(shown)
+            if value != field.default:
+                text = quoted(value) if isinstance(value, str) else str(value)
+                keyword = self.keywords.get(field.name, "")
+                keyword = field.name if isinstance(value, bool) else keyword
+                shown.append(f"{keyword}={text}" if keyword else text)
+        return shown
 
     def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.{self.method}({self.arguments()})"
+        first, *others = args
+        return f"{first}.{self.method}({', '.join([*others, *self.arguments()])})"
 
 
-# Operations that are written as an operator.
-
-
-class Infix(PlainOperation):
+class Infix(RowMethod):
     """An operator between two operands."""
 
     __slots__ = ()
-
+    groups = ("Operator",)
+    arity = 2
     symbol: ClassVar[str]
 
     def words(self, args: Sequence[str]) -> str:
         return f"({args[0]} {self.symbol} {args[1]})"
+
+
+class Function(RowMethod):
+    """A function of several operands."""
+
+    __slots__ = ()
+    arity: ClassVar[int | None] = None
+
+    def words(self, args: Sequence[str]) -> str:
+        return f"{self.name}({', '.join([*args, *self.arguments()])})"
+
+
+Kind: TypeAlias = "PlainOperation | type[RowMethod]"
+"""An operation without constants, or all those with one meaning and different constants."""
+
+
+@cache
+def _sorted_names(kind: Any) -> tuple[str, ...]:
+    return tuple(sorted(field.name for field in _fields(kind)))
+
+
+# Examples, over the columns of the frame on which laws run them.
+
+_BARE = re.compile(
+    r'"[^"]*"|(?<![\w.])(?:i8|i32|i64b?|u8|u32|u64|f32|f64b?|dec|bb?|sb?|e|d|dt(?:b|ms|z)?|t|durb?|'
+    r"li|lf|ls|arr|st)(?![\w(=])"
+)
+"""A text, or the name of a column outside of one."""
+
+
+def on(columns: str, call: str) -> tuple[str, ...]:
+    """Examples of one call, on columns whose names are separated by spaces."""
+    return tuple(f'pl.col("{column}").{call}' for column in columns.split())
+
+
+def spell_out(examples: str) -> tuple[str, ...]:
+    """Examples separated by semicolons, in which ``i64`` stands for ``pl.col("i64")``."""
+
+    def column(found: re.Match[str]) -> str:
+        return found[0] if found[0].startswith('"') else f'pl.col("{found[0]}")'
+
+    return tuple(_BARE.sub(column, example) for example in examples.split("; "))

@@ -20,23 +20,8 @@ from dpframe.rows.failures import FAILURES
 _SIMPLE: dict[str, Any] = {
     name: getattr(pl, name)
     for name in (
-        "Boolean",
-        "Int8",
-        "Int16",
-        "Int32",
-        "Int64",
-        "Int128",
-        "UInt8",
-        "UInt16",
-        "UInt32",
-        "UInt64",
-        "Float32",
-        "Float64",
-        "String",
-        "Date",
-        "Time",
-        "Null",
-        "Binary",
+        *("Boolean", "Int8", "Int16", "Int32", "Int64", "Int128", "UInt8", "UInt16", "UInt32"),
+        *("UInt64", "Float32", "Float64", "String", "Date", "Time", "Null", "Binary"),
     )
 } | {"Categorical": pl.Categorical()}  # a schema needs the type with its parameters
 
@@ -204,16 +189,12 @@ _CACHED_BYTES = 4_096
 def read_ipc(data: Any) -> pl.Series:
     """The column in an IPC stream, given as bytes or as a list of byte values."""
     stream = bytes(data)
-    return _cached(stream) if len(stream) <= _CACHED_BYTES else _column(stream)
-
-
-def _column(stream: bytes) -> pl.Series:
-    return pl.read_ipc_stream(BytesIO(stream)).to_series()
+    return _column(stream) if len(stream) <= _CACHED_BYTES else _column.__wrapped__(stream)
 
 
 @lru_cache(maxsize=256)
-def _cached(stream: bytes) -> pl.Series:
-    return _column(stream)
+def _column(stream: bytes) -> pl.Series:
+    return pl.read_ipc_stream(BytesIO(stream)).to_series()
 
 
 # Column types as Polars writes them into an expression.
@@ -243,7 +224,7 @@ def read_dtype(node: Any) -> DType:
         [(name, body)] = node.items()
         found = _with_parameters(name, body)
     else:
-        raise _unsupported_type("this")
+        raise _unsupported_type("of this form")
     if not found.is_known:
         raise _unsupported_type(found.name)
     return found

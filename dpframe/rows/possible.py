@@ -13,7 +13,7 @@ from functools import lru_cache
 import polars as pl
 
 from dpframe.core.dtypes import Domain, DType
-from dpframe.core.interval import EVERYTHING, Interval
+from dpframe.core.interval import EVERYTHING, Interval, interval
 from dpframe.core.tree import Call, Column, Literal, Tree
 from dpframe.core.windows import AFTER, BEFORE, Every, first_day
 from dpframe.rows.comparison import IsBetween
@@ -22,10 +22,10 @@ from dpframe.rows.fold import domain
 from dpframe.rows.logic import And, Not, Or
 from dpframe.rows.lookup import IsIn
 from dpframe.rows.nulls import IsNotNull, IsNull
+from dpframe.rows.operands import INT64_LIMITS
 from dpframe.rows.temporal import (
     DAY,
     FIRST_DAY,
-    INT64_LIMITS,
     LAST_DAY,
     ReplaceTimeZone,
     Truncate,
@@ -49,13 +49,14 @@ def times_of(first: int, last: int, every: Every, dtype: DType) -> Times | None:
     Those before the calendar and after it are each one window, which is taken to reach a few days
     into it.
     """
-    start, end = _calendar(dtype)
+    start, end = calendar(dtype) or INT64_LIMITS
+    margin = physical_units(dtype, 3 * DAY)  # days by which clocks are never off
     lo = None if first <= BEFORE[every] else _begins(first, every, dtype, end)
-    hi = None if last >= AFTER[every] else _begins(last + 1, every, dtype, end + _margin(dtype))
+    hi = None if last >= AFTER[every] else _begins(last + 1, every, dtype, end + margin)
     if lo is not None and last >= AFTER[every]:
-        lo = min(lo, end - _margin(dtype))
+        lo = min(lo, end - margin)
     if hi is not None and first <= BEFORE[every]:
-        hi = start + _margin(dtype) if last <= BEFORE[every] else max(hi, start + _margin(dtype))
+        hi = start + margin if last <= BEFORE[every] else max(hi, start + margin)
     shown = _interval(lo, None if hi is None else hi - 1)
     if shown is None or dtype.zone is None:
         return None if shown is None else (shown, shown)
@@ -88,16 +89,6 @@ def _begins(number: int, every: Every, dtype: DType, after: int) -> int:
     day = None if number >= AFTER[every] else first_day(every, number)
     days = None if day is None else day.toordinal() - _EPOCH_DAY
     return after if days is None else physical_units(dtype, days * DAY)
-
-
-def _calendar(dtype: DType) -> tuple[int, int]:
-    """Where operations on a type are defined; of one that they are defined on throughout, all."""
-    return calendar(dtype) or INT64_LIMITS
-
-
-def _margin(dtype: DType) -> int:
-    """Days by which clocks are never off, in the units of a type."""
-    return physical_units(dtype, 3 * DAY)
 
 
 @lru_cache(maxsize=4096)
@@ -278,10 +269,16 @@ def _may_compare(name: str, left: Tree, right: Tree, known: Known) -> bool:
     if known.is_null(left) or known.is_null(right):
         return False
     a, b = known.of(left), known.of(right)
-    factors = _factors(a.dtype, b.dtype)
-    if factors is None:
+    # By what physical numbers of the two types are multiplied to be compared exactly.
+    if a.dtype.is_integer and b.dtype.is_integer:
+        factors = 1, 1
+    elif {a.dtype.name, b.dtype.name} <= {"Date", "Datetime"} and (a.dtype.zone is None) == (
+        b.dtype.zone is None
+    ):
+        factors = _nanoseconds(a.dtype), _nanoseconds(b.dtype)
+    else:  # they are compared in another way
         return True
-    one, other = (_scaled(d.interval, by) for d, by in zip((a, b), factors, strict=True))
+    one, other = (d.interval * interval(n, n) for d, n in zip((a, b), factors, strict=True))
     match name:
         case "lt":
             return one.lo is None or other.hi is None or one.lo < other.hi
@@ -297,26 +294,9 @@ def _may_compare(name: str, left: Tree, right: Tree, known: Known) -> bool:
             return not (one.is_point and one == other)
 
 
-def _factors(a: DType, b: DType) -> tuple[int, int] | None:
-    """By what physical numbers of two types are multiplied to be compared exactly; None where they
-    are compared in another way.
-    """
-    if a.is_integer and b.is_integer:
-        return 1, 1
-    moments = ("Date", "Datetime")
-    if a.name not in moments or b.name not in moments or (a.zone is None) != (b.zone is None):
-        return None
-    return _nanoseconds(a), _nanoseconds(b)
-
-
 def _nanoseconds(dtype: DType) -> int:
     """The nanoseconds of one physical unit."""
     return DAY * 10**9 if dtype.name == "Date" else 10**9 // dtype.units_per_second
-
-
-def _scaled(known: Interval, by: int) -> Interval:
-    lo, hi = (None if end is None else end * by for end in (known.lo, known.hi))
-    return Interval(lo, hi)
 
 
 def _may_be_listed(op: IsIn, operand: Tree, wanted: bool, known: Known) -> bool:

@@ -12,7 +12,7 @@ from pkgutil import iter_modules
 from types import MappingProxyType, ModuleType
 
 import dpframe.rows
-from dpframe.rows.operation import Kind, ParametricOperation, PlainOperation, Reader
+from dpframe.rows.operation import Kind, PlainOperation, Reader, RowMethod
 
 
 def _modules() -> list[ModuleType]:
@@ -23,7 +23,7 @@ def _modules() -> list[ModuleType]:
 def _kinds(modules: Sequence[ModuleType]) -> tuple[Kind, ...]:
     kinds = tuple(kind for module in modules for kind in getattr(module, "OPERATIONS", ()))
     for kind in kinds:
-        if not (isinstance(kind, PlainOperation) or issubclass(kind, ParametricOperation)):
+        if not (isinstance(kind, PlainOperation) or issubclass(kind, RowMethod)):
             raise TypeError(f"{kind!r} is no row-wise operation")
     return kinds
 

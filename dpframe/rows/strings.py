@@ -32,24 +32,22 @@ from dpframe.core.units import EVERYWHERE
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.layouts import together, unordered
-from dpframe.rows.operands import as_type, boolean
+from dpframe.rows.operands import INT64_LIMITS, as_type, boolean, when
 from dpframe.rows.operation import (
-    Kind,
-    MethodOperation,
+    Function,
     Namespace,
     Operand,
-    ParametricOperation,
     Reader,
+    RowMethod,
     RowOperation,
     on,
     operation,
     quoted,
-    require_some,
+    spell_out,
 )
 from dpframe.rows.polars_dtypes import read_dtype, read_dtype_expression, require_zone, to_polars
 from dpframe.rows.temporal import (
     DAY,
-    INT64_LIMITS,
     calendar,
     in_zone,
     kept_inside,
@@ -113,7 +111,7 @@ def _run(operation: RowOperation, texts: tuple[str, ...]) -> tuple[Scalar, ...]:
     return tuple(dict.fromkeys(frame.select(result=expression)["result"].to_list()))
 
 
-class TextMethod(MethodOperation):
+class TextMethod(RowMethod):
     """A method of text."""
 
     __slots__ = ()
@@ -267,7 +265,7 @@ class StripChars(TextToText):
 
     engines = EVERYWHERE
     examples = ('pl.col("s").str.strip_chars()', 'pl.col("s").str.strip_chars("ab ")')
-    characters: str | None
+    characters: str | None = None
 
 
 @operation
@@ -276,7 +274,7 @@ class StripCharsStart(TextToText):
 
     engines = EVERYWHERE
     examples = on("s", 'str.strip_chars_start("a")')
-    characters: str | None
+    characters: str | None = None
 
 
 @operation
@@ -285,7 +283,7 @@ class StripCharsEnd(TextToText):
 
     engines = EVERYWHERE
     examples = on("s", "str.strip_chars_end()")
-    characters: str | None
+    characters: str | None = None
 
 
 @operation
@@ -320,13 +318,9 @@ class Slice(Reordered):
     """A part of the text from a constant offset; a negative one counts from the end."""
 
     engines = EVERYWHERE
-    examples = (
-        *on("s", "str.slice(1, 2)"),
-        *on("s", "str.slice(-3)"),
-        *on("sb", "str.slice(-3, 2)"),
-    )
+    examples = spell_out("s.str.slice(1, 2); s.str.slice(-3); sb.str.slice(-3, 2)")
     offset: int
-    length: int | None
+    length: int | None = None
 
     def check(self) -> None:
         if self.length is not None and self.length < 0:
@@ -374,7 +368,7 @@ class Padded(Reordered):
 class PaddedBy(Padded):
     """Text filled up with a constant character."""
 
-    fill: str
+    fill: str = " "
 
     def check(self) -> None:
         Padded.check(self)
@@ -384,9 +378,6 @@ class PaddedBy(Padded):
     @classmethod
     def parameters(cls, params: Any) -> Mapping[str, Any]:
         return {"fill": params["fill_char"]}
-
-    def arguments(self) -> str:
-        return f"{self.length}" + ("" if self.fill == " " else f", {quoted(self.fill)}")
 
 
 @operation
@@ -414,11 +405,7 @@ class Zfill(Padded):
 
     reads = ("StringExpr.ZFill",)
     engines = EVERYWHERE
-    examples = (
-        *on("s", "str.zfill(5)"),
-        'pl.col("i64").cast(pl.String).str.zfill(12)',
-        *on("sb", "str.zfill(1)"),
-    )
+    examples = spell_out("s.str.zfill(5); i64.cast(pl.String).str.zfill(12); sb.str.zfill(1)")
 
     def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
         length = self.length
@@ -426,10 +413,7 @@ class Zfill(Padded):
         def fill(text: pl.Expr) -> pl.Expr:
             has_sign = text.str.starts_with("-") | text.str.starts_with("+")
             after = text.str.head(1) + text.str.slice(1).str.pad_start(length - 1, "0")
-            result: pl.Expr = (
-                ns.when(has_sign).then(after).otherwise(text.str.pad_start(length, "0"))
-            )
-            return result
+            return when(ns, has_sign, after, text.str.pad_start(length, "0"))
 
         return unordered(ns, together(ns, [operand], fill)) if length else operand
 
@@ -459,7 +443,7 @@ class Search(TextMethod):
     """A search for a constant text, or for matches of a constant regular expression."""
 
     pattern: str
-    literal: bool
+    literal: bool = False
 
     def check(self) -> None:
         if not self.literal:
@@ -472,10 +456,9 @@ class Contains(Search, TextToFlag):
 
     engines = EVERYWHERE
     propagates_null = True
-    examples = (
-        'pl.col("s").str.contains("a", literal=True)',
-        'pl.col("s").str.contains("^[a-m].*\\\\d$")',
-        'pl.col("sb").str.contains("(?i)B")',
+    examples = spell_out(
+        's.str.contains("a", literal=True); s.str.contains("^[a-m].*\\\\d$"); '
+        'sb.str.contains("(?i)B")'
     )
 
 
@@ -486,11 +469,7 @@ class Find(Search, TextToCount):
     """
 
     engines = EVERYWHERE
-    examples = (
-        'pl.col("s").str.find("a", literal=True)',
-        'pl.col("s").str.find("[0-9]")',
-        'pl.col("sb").str.find("")',
-    )
+    examples = spell_out('s.str.find("a", literal=True); s.str.find("[0-9]"); sb.str.find("")')
 
     def result(self, operand: Domain) -> Domain:
         return TextToCount.result(self, operand).with_null()
@@ -503,10 +482,9 @@ class CountMatches(Search, TextToCount):
     """
 
     engines = EVERYWHERE
-    examples = (
-        'pl.col("s").str.count_matches("a", literal=True)',
-        'pl.col("s").str.count_matches("[aeiou]")',
-        'pl.col("sb").str.count_matches("aa", literal=True)',
+    examples = spell_out(
+        's.str.count_matches("a", literal=True); s.str.count_matches("[aeiou]"); '
+        'sb.str.count_matches("aa", literal=True)'
     )
 
 
@@ -519,11 +497,9 @@ class Replace(TextToText):
     """
 
     engines = EVERYWHERE
-    examples = (
-        'pl.col("s").str.replace("a", "b", literal=True)',
-        'pl.col("s").str.replace_all("[aeiou]", "")',
-        'pl.col("s").str.replace_all("(a)(b)", "$2$1")',
-        'pl.col("sb").str.replace_all("a", "$0")',
+    examples = spell_out(
+        's.str.replace("a", "b", literal=True); s.str.replace_all("[aeiou]", ""); '
+        's.str.replace_all("(a)(b)", "$2$1"); sb.str.replace_all("a", "$0")'
     )
     called = MappingProxyType({"value": "replacement"})
     pattern: str
@@ -533,7 +509,7 @@ class Replace(TextToText):
 
     def check(self) -> None:
         if len(self.value) > _LONGEST_REPLACEMENT:
-            raise UnsupportedOperation(
+            raise InvalidBounds(
                 f"the replacement is longer than {_LONGEST_REPLACEMENT} characters",
                 remedy=f"write at most {_LONGEST_REPLACEMENT} characters",
             )
@@ -558,11 +534,9 @@ class Replace(TextToText):
         return bounded(text.replace(*constants, literal=self.literal, n=self.n))
 
     def words(self, args: Sequence[str]) -> str:
-        constants = [quoted(self.pattern), quoted(self.value)]
-        constants += ["literal=True"] if self.literal else []
-        constants += [f"n={self.n}"] if self.n not in (-1, 1) else []
-        method = "replace_all" if self.n < 0 else "replace"
-        return f"{args[0]}.str.{method}({', '.join(constants)})"
+        shown = [quoted(self.pattern), quoted(self.value), *["literal=True"] * self.literal]
+        shown += [f"n={self.n}"] * (self.n not in (-1, 1))
+        return f"{args[0]}.str.replace{'_all' if self.n < 0 else ''}({', '.join(shown)})"
 
     def _pattern(self) -> str:
         # Older Polars takes a pattern without special characters as a literal, and then copies
@@ -574,10 +548,8 @@ class Replace(TextToText):
 class Extract(TextMethod):
     """A constant group of the first match of a constant regular expression, else null."""
 
-    examples = (
-        'pl.col("s").str.extract("([a-z]+)", 1)',
-        'pl.col("s").str.extract("a(b)?", 1)',
-        'pl.col("sb").str.extract("[^a]+", 0)',
+    examples = spell_out(
+        's.str.extract("([a-z]+)", 1); s.str.extract("a(b)?", 1); sb.str.extract("[^a]+", 0)'
     )
     pattern: str
     group: int
@@ -599,16 +571,13 @@ class Extract(TextMethod):
 class Split(TextMethod):
     """A list of the parts between a constant text; of the characters, where that is empty."""
 
-    examples = (
-        'pl.col("s").str.split("a")',
-        'pl.col("s").str.split("-").list.get(1)',
-        'pl.col("sb").str.split("a", inclusive=True)',
-        'pl.col("s").str.split("")',
-        'pl.col("e").cast(pl.String).str.split("b").list.len()',
+    examples = spell_out(
+        's.str.split("a"); s.str.split("-").list.get(1); sb.str.split("a", inclusive=True); '
+        's.str.split(""); e.cast(pl.String).str.split("b").list.len()'
     )
     called = MappingProxyType({"by": "separator"})
     by: str
-    inclusive: bool
+    inclusive: bool = False
 
     def result(self, operand: Domain) -> Domain:
         part = Domain(STRING, nullable=False)
@@ -616,27 +585,26 @@ class Split(TextMethod):
 
 
 @operation
-class ConcatStr(ParametricOperation):
-    """Text, integers and Booleans; how floats and dates print differs between versions."""
+class ConcatStr(Function):
+    """Texts, integers and Booleans joined by a constant separator; cut after 65536 characters.
 
-    name = "concat_str"
+    Text, integers and Booleans; how floats and dates print differs between versions.
+    """
+
     reads = ("StringExpr.ConcatHorizontal",)
     engines = EVERYWHERE
-    summary = (
-        "Texts, integers and Booleans joined by a constant separator; cut after 65536 characters."
-    )
     examples = (
         'pl.concat_str("s", "sb", separator="-")',
         'pl.concat_str("s", "i8", "b", "e", separator="", ignore_nulls=True)',
         'pl.concat_str(pl.lit("x"), "i64")',
     )
-    separator: str
-    ignore_nulls: bool
+    keywords = MappingProxyType({"separator": "separator"})
+    separator: str = ""
+    ignore_nulls: bool = False
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
-        texts = require_some(cls.name, operands)
-        return cls(params["delimiter"], params["ignore_nulls"]).of(*texts)
+    def parameters(cls, params: Any) -> Mapping[str, Any]:
+        return {**params, "separator": params["delimiter"]}
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         if len(args) > _MOST_OPERANDS:
@@ -663,11 +631,6 @@ class ConcatStr(ParametricOperation):
             ns.concat_str(texts, separator=self.separator, ignore_nulls=self.ignore_nulls)
         )
 
-    def words(self, args: Sequence[str]) -> str:
-        extra = [f"separator={quoted(self.separator)}"] if self.separator else []
-        extra += ["ignore_nulls=True"] if self.ignore_nulls else []
-        return f"concat_str({', '.join([*args, *extra])})"
-
     def _join_all(self, args: Sequence[Domain]) -> tuple[Scalar, ...] | None:
         """All results, where all values of all operands are known and are text."""
         choices: list[list[str | None]] = []
@@ -692,7 +655,7 @@ def read_format(operands: Sequence[Operand], params: Any) -> Tree:
         if value is not None:
             pieces.append(value)
         start = end
-    return ConcatStr("", ignore_nulls=False).of(*pieces)
+    return ConcatStr().of(*pieces)
 
 
 # Dates, times and integers that are read from text; what cannot be read is null.
@@ -718,7 +681,7 @@ class Parse(TextMethod):
 
     groups = ()  # `read_parse` makes them all
     kind: ClassVar[str]
-    format: str | None
+    format: str | None = None
 
     def check(self) -> None:
         if self.format is not None:
@@ -733,18 +696,17 @@ class ToDate(Parse):
     """A date in a constant format (%Y-%m-%d without one); null outside years 1 to 9999."""
 
     kind = "Date"
-    examples = (
-        'pl.col("s").str.to_date("%Y-%m-%d", strict=False)',
-        'pl.col("sb").str.to_date("%d/%m/%Y", strict=False)',
-        'pl.col("d").cast(pl.String).str.to_date(strict=False)',
+    examples = spell_out(
+        's.str.to_date("%Y-%m-%d", strict=False); sb.str.to_date("%d/%m/%Y", strict=False); '
+        "d.cast(pl.String).str.to_date(strict=False)"
     )
 
     def result(self, operand: Domain) -> Domain:
         return Domain(DATE, nullable=True)
 
     def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
-        (form,) = self.formats()
-        return kept_inside(ns, parse_as(operand, form, self.kind, "us"), DATE, calendar(DATE))
+        parsed = parse_as(operand, self.formats()[0], self.kind, "us")
+        return kept_inside(ns, parsed, DATE, calendar(DATE))
 
 
 @operation
@@ -752,17 +714,15 @@ class ToTime(Parse):
     """A time of day in a constant format (%H:%M:%S, with or without decimals)."""
 
     kind = "Time"
-    examples = (
-        'pl.col("s").str.to_time("%H:%M:%S", strict=False)',
-        'pl.col("sb").str.to_time("%H:%M", strict=False)',
+    examples = spell_out(
+        's.str.to_time("%H:%M:%S", strict=False); sb.str.to_time("%H:%M", strict=False)'
     )
 
     def result(self, operand: Domain) -> Domain:
         return Domain(TIME, nullable=True, interval=interval(0, DAY * 10**9 - 1))
 
     def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
-        (form,) = self.formats()
-        parsed: pl.Expr = parse_as(operand, form, self.kind, "us")
+        parsed: pl.Expr = parse_as(operand, self.formats()[0], self.kind, "us")
         return parsed
 
 
@@ -775,16 +735,16 @@ class ToDatetime(Parse):
     """
 
     kind = "Datetime"
-    examples = (
-        'pl.col("s").str.to_datetime("%Y-%m-%d %H:%M", strict=False)',
-        'pl.col("s").str.to_datetime("%Y-%m-%dT%H:%M:%S%z", time_unit="ms", strict=False)',
-        'pl.col("sb").str.to_datetime("%Y-%m-%d", time_unit="ns", strict=False)',
-        'pl.col("s").str.to_datetime('
-        '"%Y-%m-%d %H:%M:%S", time_zone="Europe/Amsterdam", strict=False)',
+    examples = spell_out(
+        's.str.to_datetime("%Y-%m-%d %H:%M", strict=False); '
+        's.str.to_datetime("%Y-%m-%dT%H:%M:%S%z", time_unit="ms", strict=False); '
+        'sb.str.to_datetime("%Y-%m-%d", time_unit="ns", strict=False); '
+        's.str.to_datetime("%Y-%m-%d %H:%M:%S", time_zone="Europe/Amsterdam", strict=False)'
     )
 
-    unit: str | None
-    zone: str | None
+    keywords = MappingProxyType({"unit": "time_unit", "zone": "time_zone"})
+    unit: str | None = None
+    zone: str | None = None
 
     def check(self) -> None:
         Parse.check(self)
@@ -812,11 +772,8 @@ class ToDatetime(Parse):
             zone = "UTC"
         return datetime_type(self.unit or "us", zone)
 
-    def arguments(self) -> str:
-        given = [] if self.format is None else [quoted(self.format)]
-        given += [f"time_unit={quoted(self.unit)}"] if self.unit not in (None, "us") else []
-        given += [f"time_zone={quoted(self.zone)}"] if self.zone is not None else []
-        return ", ".join(given)
+    def arguments(self) -> list[str]:
+        return [shown for shown in Parse.arguments(self) if shown != 'time_unit="us"']
 
 
 def has_offset(form: str) -> bool:
@@ -832,23 +789,19 @@ def check_format(form: str, kind: str) -> None:
     allowed = _KNOWN | (_OFFSETS if kind == "Datetime" else frozenset())
     for directive in _DIRECTIVE.findall(form):
         if directive not in allowed:
+            remedy = f"use the directives {' '.join('%' + known for known in sorted(_KNOWN))}"
+            if directive.endswith("f"):
+                remedy = "use %.f, which reads any number of decimals with their point"
+            elif directive in _OFFSETS:
+                remedy = "parse a Datetime, then use .dt.date() or .dt.time()"
             raise UnsupportedOperation(
-                f"a {kind} cannot be parsed with %{directive} in {form!r}",
-                remedy=_remedy(directive),
+                f"a {kind} cannot be parsed with %{directive} in {form!r}", remedy=remedy
             )
     if not _reads_back(form, kind):
         raise UnsupportedOperation(
             f"a {kind} cannot be parsed with {form!r}",
             remedy='name every part of it, as in "%Y-%m-%d" or "%H:%M:%S"',
         )
-
-
-def _remedy(directive: str) -> str:
-    if directive.endswith("f"):
-        return "use %.f, which reads any number of decimals with their point"
-    if directive in _OFFSETS:
-        return "parse a Datetime, then use .dt.date() or .dt.time()"
-    return f"use the directives {' '.join('%' + known for known in sorted(_KNOWN))}"
 
 
 def _reads_back(form: str, kind: str) -> bool:
@@ -885,8 +838,7 @@ def _parsed(ns: Namespace, text: pl.Expr, form: str, dtype: DType) -> pl.Expr:
     coarse = replace(dtype, unit="us")
     limits = INT64_LIMITS[0] // 1000 + 1, INT64_LIMITS[1] // 1000 - 1
     seen = kept_inside(ns, parse_as(text, form, "Datetime", "us"), coarse, limits)
-    expression: pl.Expr = ns.when(seen.is_not_null()).then(parse_as(text, form, "Datetime", unit))
-    return expression
+    return when(ns, seen.is_not_null(), parse_as(text, form, "Datetime", unit))
 
 
 @operation
@@ -896,14 +848,14 @@ class ToInteger(TextMethod):
     Digits with an optional sign, and nothing else; null where the number does not fit.
     """
 
-    examples = (
-        'pl.col("s").str.to_integer(strict=False)',
-        'pl.col("i64").cast(pl.String).str.to_integer(strict=False)',
-        'pl.col("sb").str.to_integer(base=16, dtype=pl.Int8, strict=False)',
+    examples = spell_out(
+        "s.str.to_integer(strict=False); i64.cast(pl.String).str.to_integer(strict=False); "
+        "sb.str.to_integer(base=16, dtype=pl.Int8, strict=False)"
     )
 
-    base: int
-    dtype: DType
+    keywords = MappingProxyType({"base": "base", "dtype": "dtype"})
+    base: int = 10
+    dtype: DType = INT64
 
     def check(self) -> None:
         if not 2 <= self.base <= 36:
@@ -930,11 +882,6 @@ class ToInteger(TextMethod):
     def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
         return operand.str.to_integer(base=self.base, dtype=to_polars(self.dtype), strict=False)
 
-    def arguments(self) -> str:
-        given = [f"base={self.base}"] if self.base != 10 else []
-        given += [f"dtype={self.dtype}"] if self.dtype != INT64 else []
-        return ", ".join(given)
-
 
 _OFFSET_DIRECTIVES = ("%z", "%:z", "%#z", "%+")
 
@@ -950,25 +897,21 @@ def read_parse(operands: Sequence[Operand], params: Any) -> Tree:
             f"exact=False in {name} is not supported",
             remedy="use .str.extract(pattern) first, and leave exact out",
         )
-    return _parser(options["format"], dtype).of(source)
-
-
-def _parser(form: str | None, dtype: DType) -> Parse:
+    form, zone = options["format"], dtype.zone
     match dtype.name:
         case "Date":
-            return ToDate(form)
+            return ToDate(form).of(source)
         case "Time":
-            return ToTime(form)
+            return ToTime(form).of(source)
         case "Datetime":
-            zone = dtype.zone
             if zone is None and form is not None and any(d in form for d in _OFFSET_DIRECTIVES):
                 zone = "UTC"  # what Polars makes of texts that carry an offset
-            return ToDatetime(form, dtype.unit, zone)
+            return ToDatetime(form, dtype.unit, zone).of(source)
         case _:
             raise LookupError(dtype)  # Polars itself takes no other
 
 
-OPERATIONS: tuple[Kind, ...] = (
+OPERATIONS = (
     *(ToLowercase, ToUppercase, ToTitlecase, LenChars, LenBytes),
     *(StripChars, StripCharsStart, StripCharsEnd, StripPrefix, StripSuffix),
     *(Slice, Head, Tail, PadStart, PadEnd, Zfill),

@@ -1,4 +1,6 @@
-"""Dates, times and durations: spans, local time, their methods, parts and formats."""
+"""Dates, times and durations: spans, local time, their methods, parts and formats; sums of moments
+and durations, and moments made of numbers.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
+from functools import partial
 from math import ceil, floor, trunc
 from operator import attrgetter
 from types import MappingProxyType
@@ -16,27 +19,37 @@ from typing import Any, ClassVar, TypeAlias
 
 import polars as pl
 
-from dpframe.core.dtypes import DATE, INT64, STRING, TIME, Domain, DType, datetime_type
-from dpframe.core.interval import Interval, interval
+from dpframe.core.dtypes import (
+    DATE,
+    INT64,
+    INT128,
+    STRING,
+    TIME,
+    Domain,
+    DType,
+    datetime_type,
+    duration_type,
+)
+from dpframe.core.exact import as_given
+from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
 from dpframe.core.tree import Literal, Tree
 from dpframe.core.units import EVERYWHERE
 from dpframe.core.windows import AFTER, BEFORE, Every
-from dpframe.errors import InvalidBounds, UnsupportedOperation
-from dpframe.rows.constants import zone_info
-from dpframe.rows.layouts import unordered
-from dpframe.rows.operands import as_type, boolean
+from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.rows.constants import cast_literal, from_physical, too_fine, zone_info
+from dpframe.rows.layouts import together, unordered
+from dpframe.rows.operands import INT64_LIMITS, as_type, boolean, in_int64, when
 from dpframe.rows.operation import (
-    Kind,
-    MethodOperation,
     Namespace,
     Operand,
     PlainOperation,
+    RowMethod,
     RowOperation,
+    constant,
     on,
     operand,
     operation,
-    quoted,
-    text,
+    spell_out,
 )
 from dpframe.rows.polars_dtypes import TIME_UNITS, is_shown, read_zone, require_zone, to_polars
 
@@ -46,13 +59,8 @@ _SPAN = re.compile(r"(-?)((?:[0-9]+(?:ns|us|ms|mo|[smhdwqy]))+)")
 _PART = re.compile(r"([0-9]+)(ns|us|ms|mo|[smhdwqy])")
 _MONTHS = {"mo": 1, "q": 3, "y": 12}
 _NANOSECONDS = {
-    "ns": 1,
-    "us": 10**3,
-    "ms": 10**6,
-    "s": 10**9,
-    "m": 60 * 10**9,
-    "h": 3_600 * 10**9,
-}
+    "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3_600 * 10**9,
+}  # fmt: skip
 _DAY_NS = 86_400 * 10**9
 _MOST_MONTHS = 120_000
 _MOST_DAYS = 100_000
@@ -163,7 +171,7 @@ MOST_KEYS = 60
 """Parts of times with a greater number among their values are no keys separately."""
 DAY = 86_400
 """Seconds of a day."""
-INT64_LIMITS = (-(2**63), 2**63 - 1)
+DATE_LIMITS = (-(2**31), 2**31 - 1)
 
 Fold: TypeAlias = 'typing.Literal["earliest", "latest", "null"]'
 """Which of two moments a local time is that the clock shows twice."""
@@ -173,25 +181,24 @@ Limits: TypeAlias = "tuple[int, int]"
 
 def require_type(domain: Domain, names: Collection[str], what: str) -> None:
     """Refuse an operand of another type, with what to do."""
-    if domain.dtype.name not in names:
-        raise UnsupportedOperation(
-            f"{what} works on {' and '.join(names)}, not on {domain.dtype}",
-            remedy=_remedy(domain.dtype, names),
-        )
-
-
-def _remedy(dtype: DType, names: Collection[str]) -> str:
+    dtype = domain.dtype
+    if dtype.name in names:
+        return
     if dtype.is_text:
-        return "parse it first, for example with .str.to_datetime(format)"
-    if dtype.name == "Date" and "Datetime" in names:
-        return 'cast it first, with .cast(pl.Datetime("us"))'
-    if dtype.name == "Datetime" and "Duration" in names:
-        return "subtract another date or time first"
-    if dtype.name == "Duration":
-        return "count its units, for example with .dt.total_seconds()"
-    if dtype.name == "Time":
-        return "take its parts, for example with .dt.hour()"
-    return "use a column of dates or times"
+        remedy = "parse it first, for example with .str.to_datetime(format)"
+    elif dtype.name == "Date" and "Datetime" in names:
+        remedy = 'cast it first, with .cast(pl.Datetime("us"))'
+    elif dtype.name == "Datetime" and "Duration" in names:
+        remedy = "subtract another date or time first"
+    elif dtype.name == "Duration":
+        remedy = "count its units, for example with .dt.total_seconds()"
+    elif dtype.name == "Time":
+        remedy = "take its parts, for example with .dt.hour()"
+    else:
+        remedy = "use a column of dates or times"
+    raise UnsupportedOperation(
+        f"{what} works on {' and '.join(names)}, not on {dtype}", remedy=remedy
+    )
 
 
 def physical_units(dtype: DType, seconds: int) -> int:
@@ -270,17 +277,13 @@ def guarded(
     if limits is None and dtype.zone is None:
         return function(value)
     ok = is_inside(ns, value, dtype, limits or INT64_LIMITS)
-    safe = ns.when(ok).then(value).otherwise(point(ns, 0, dtype))
-    expression: pl.Expr = ns.when(ok).then(function(safe))
-    return expression
+    safe = when(ns, ok, value, point(ns, 0, dtype))
+    return when(ns, ok, function(safe))
 
 
 def kept_inside(ns: Namespace, value: pl.Expr, dtype: DType, limits: Limits | None) -> pl.Expr:
     """The value where it is inside the limits, else null."""
-    if limits is None:
-        return value
-    expression: pl.Expr = ns.when(is_inside(ns, value, dtype, limits)).then(value)
-    return expression
+    return value if limits is None else when(ns, is_inside(ns, value, dtype, limits), value)
 
 
 def image(
@@ -297,31 +300,20 @@ def image(
     known, dtype = operand.interval, operand.dtype
     if known.lo is None and known.hi is None:
         return replace(operand, nullable=True, categories=None)
-    ends = [_end(known.lo, floor), _end(known.hi, ceil)]
-    lo, hi = _at_ends(ends, dtype, function)
+    ends = [
+        None if end is None else min(max(rounding(end), INT64_LIMITS[0]), INT64_LIMITS[1])
+        for end, rounding in ((known.lo, floor), (known.hi, ceil))
+    ]
+    column = pl.Series("end", ends, dtype=pl.Int64).cast(to_polars(dtype))
+    lo, hi = column.to_frame().select(function(pl.col("end")).to_physical())["end"].to_list()
     nullable = operand.nullable or lo is None or hi is None or has_gaps(dtype)
     low, high = limits or INT64_LIMITS
     lo = low if lo is None and ends[0] is not None else lo
     hi = high if hi is None and ends[1] is not None else hi
-    found = interval(None if lo is None else lo - slack, None if hi is None else hi + slack)
+    known = interval(None if lo is None else lo - slack, None if hi is None else hi + slack)
     return replace(
-        operand, nullable=nullable, interval=known_within(found, limits), categories=None
+        operand, nullable=nullable, interval=known_within(known, limits), categories=None
     )
-
-
-def _end(end: Fraction | None, rounding: Callable[[Fraction], int]) -> int | None:
-    if end is None:
-        return None
-    return min(max(rounding(end), INT64_LIMITS[0]), INT64_LIMITS[1])
-
-
-def _at_ends(
-    ends: list[int | None], dtype: DType, function: Callable[[pl.Expr], pl.Expr]
-) -> list[int | None]:
-    """The function's physical values at the ends that are known."""
-    column = pl.Series("end", ends, dtype=pl.Int64).cast(to_polars(dtype))
-    results = column.to_frame().select(function(pl.col("end")).to_physical())["end"]
-    return [None if result is None else int(result) for result in results.to_list()]
 
 
 def has_gaps(dtype: DType) -> bool:
@@ -366,8 +358,7 @@ def move_locally(
     moved = move(local)
     is_first = in_zone(local, dtype.zone, "earliest") == value
     first, second = in_zone(moved, dtype.zone, "earliest"), in_zone(moved, dtype.zone, "latest")
-    expression: pl.Expr = ns.when(is_first).then(first).otherwise(second)
-    return expression
+    return when(ns, is_first, first, second)
 
 
 def floor_locally(
@@ -382,8 +373,7 @@ def floor_locally(
     floored = floor(local_time(value, dtype))
     first = in_zone(floored, dtype.zone, "earliest")
     second = in_zone(floored, dtype.zone, "latest")
-    expression: pl.Expr = ns.when(second <= value).then(second).otherwise(first)
-    return expression
+    return when(ns, second <= value, second, first)
 
 
 class TemporalOperation(RowOperation):
@@ -414,7 +404,7 @@ class TemporalOperation(RowOperation):
         return guarded(ns, args[0], dtype, self.limits(dtype), lambda v: self.apply(ns, v))
 
 
-class TemporalMethod(MethodOperation, TemporalOperation):
+class TemporalMethod(RowMethod, TemporalOperation):
     """A method of dates and times, with constants."""
 
     __slots__ = ()
@@ -424,7 +414,6 @@ class TemporalMethod(MethodOperation, TemporalOperation):
 
 # Methods of dates and times that give dates, times, or counts of a unit.
 
-_DATES = (-(2**31), 2**31 - 1)
 _FARTHEST = 2 * DAY
 """Seconds; no two local times differ by more."""
 _LONGEST_MONTH = 31 * DAY
@@ -494,7 +483,7 @@ class InUnit(TemporalMethod):
         return {"unit": TIME_UNITS[params]}
 
     def limits(self, dtype: DType) -> Limits | None:
-        factor, every = self._factor(dtype), _DATES if dtype.name == "Date" else INT64_LIMITS
+        factor, every = self._factor(dtype), DATE_LIMITS if dtype.name == "Date" else INT64_LIMITS
         limits = ceil(INT64_LIMITS[0] / factor), floor(INT64_LIMITS[1] / factor)
         return None if limits[0] <= every[0] and limits[1] >= every[1] else limits
 
@@ -522,10 +511,9 @@ class Timestamp(InUnit):
 
     reads = ("TemporalExpr.TimeStamp",)
     engines = EVERYWHERE
-    examples = (
-        *on("d dtz", 'dt.timestamp("ms")'),
-        *on("dt", 'dt.timestamp("us")'),
-        *on("dtb", 'dt.timestamp("ns")'),
+    examples = spell_out(
+        'd.dt.timestamp("ms"); dtz.dt.timestamp("ms"); dt.dt.timestamp("us"); '
+        'dtb.dt.timestamp("ns")'
     )
 
     def type(self, dtype: DType) -> DType:
@@ -624,12 +612,9 @@ class OffsetBy(Move):
     """
 
     engines = EVERYWHERE
-    examples = (
-        *on("d", 'dt.offset_by("1mo")'),
-        *on("dt", 'dt.offset_by("-1y2d")'),
-        *on("dtb", 'dt.offset_by("36h")'),
-        *on("dtz", 'dt.offset_by("1d12h")'),
-        *on("dtms", 'dt.offset_by("-250ms")'),
+    examples = spell_out(
+        'd.dt.offset_by("1mo"); dt.dt.offset_by("-1y2d"); dtb.dt.offset_by("36h"); '
+        'dtz.dt.offset_by("1d12h"); dtms.dt.offset_by("-250ms")'
     )
     called = MappingProxyType({"by": "offset"})
     by: str
@@ -684,12 +669,9 @@ class Truncate(ToBoundary):
     """
 
     engines = EVERYWHERE
-    examples = (
-        *on("d", 'dt.truncate("1mo")'),
-        *on("dt", 'dt.truncate("1h")'),
-        *on("dtb", 'dt.truncate("1w")'),
-        *on("dtz", 'dt.truncate("1d")'),
-        *on("dtms", 'dt.truncate("15m")'),
+    examples = spell_out(
+        'd.dt.truncate("1mo"); dt.dt.truncate("1h"); dtb.dt.truncate("1w"); dtz.dt.truncate("1d"); '
+        'dtms.dt.truncate("15m")'
     )
 
     def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
@@ -705,11 +687,8 @@ class Round(ToBoundary):
     """
 
     engines = EVERYWHERE
-    examples = (
-        *on("d", 'dt.round("1mo")'),
-        *on("dt", 'dt.round("1h")'),
-        *on("dtb", 'dt.round("1w")'),
-        *on("dtz", 'dt.round("30m")'),
+    examples = spell_out(
+        'd.dt.round("1mo"); dt.dt.round("1h"); dtb.dt.round("1w"); dtz.dt.round("30m")'
     )
 
     def move(self, ns: Namespace, value: pl.Expr, dtype: DType) -> pl.Expr:
@@ -752,9 +731,8 @@ class ConvertTimeZone(TemporalMethod):
     the years 1 to 9999, so that local time is in those years too.
     """
 
-    examples = (
-        *on("dtz", 'dt.convert_time_zone("UTC")'),
-        *on("dt", 'dt.convert_time_zone("America/New_York")'),
+    examples = spell_out(
+        'dtz.dt.convert_time_zone("UTC"); dt.dt.convert_time_zone("America/New_York")'
     )
     types = ("Datetime",)
     zone: str
@@ -786,10 +764,9 @@ class ReplaceTimeZone(TemporalMethod):
     result is less than a day inside the years 1 to 9999.
     """
 
-    examples = (
-        *on("dt", 'dt.replace_time_zone("Europe/Amsterdam")'),
-        *on("dtz", "dt.replace_time_zone(None)"),
-        *on("dtb", 'dt.replace_time_zone("UTC")'),
+    examples = spell_out(
+        'dt.dt.replace_time_zone("Europe/Amsterdam"); dtz.dt.replace_time_zone(None); '
+        'dtb.dt.replace_time_zone("UTC")'
     )
     types = ("Datetime",)
     zone: str | None
@@ -803,9 +780,9 @@ class ReplaceTimeZone(TemporalMethod):
         source, ambiguous = operand(operands[0]), operands[1]
         zone = read_zone(params[0])
         if isinstance(source, Literal):
-            constant = zoned_constant(source, zone, operand(ambiguous))
-            if constant is not None:
-                return constant
+            zoned = zoned_constant(source, zone, operand(ambiguous))
+            if zoned is not None:
+                return zoned
         require_null_if_ambiguous(ambiguous, cls.method)
         return cls(zone).of(source)
 
@@ -828,13 +805,10 @@ class ReplaceTimeZone(TemporalMethod):
         moved = TemporalMethod.lower(self, ns, args, domains)
         return kept_inside(ns, moved, dtype, calendar(dtype))
 
-    def arguments(self) -> str:
-        return "None" if self.zone is None else quoted(self.zone)
-
 
 def require_null_if_ambiguous(value: Operand, what: str) -> None:
     """Refuse a choice for ambiguous times that would differ from null, which they become."""
-    if text(value, f"ambiguous= of {what}") not in ("raise", "null"):
+    if constant(value, f"ambiguous= of {what}", "str") not in ("raise", "null"):
         raise UnsupportedOperation(
             f"ambiguous='earliest' or 'latest' in {what} is not supported",
             remedy="leave it out: ambiguous and non-existent times become null",
@@ -862,18 +836,11 @@ def zoned_constant(source: Literal, zone: str | None, ambiguous: Tree) -> Litera
 # there is a zone.
 
 _EPOCH = date(1970, 1, 1)
-_Method: TypeAlias = "tuple[str, str, tuple[str, ...], str, tuple[str, ...]]"
 
 
 @operation
 class TemporalNumber(TemporalOperation, PlainOperation):
     """A number that a method without constants reads."""
-
-    name: str
-    method: str
-    reads: tuple[str, ...]
-    summary: str
-    examples: tuple[str, ...]
 
     @abstractmethod
     def interval_of(self, operand: Domain) -> Interval:
@@ -884,9 +851,6 @@ class TemporalNumber(TemporalOperation, PlainOperation):
 
     def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
         return as_type(attrgetter(self.method)(operand)(), INT64)
-
-    def words(self, args: Sequence[str]) -> str:
-        return f"{args[0]}.{self.method}()"
 
 
 @operation
@@ -902,7 +866,15 @@ class DatePart(TemporalNumber):
     def interval_of(self, operand: Domain) -> Interval:
         if isinstance(self.values, tuple):
             return interval(*self.values)
-        return interval(*map(self.values, _days(operand)))
+        # The first and last local date, which a zone may move by a day.
+        dtype, known = operand.dtype, operand.interval
+        farthest = 2**63 // (DAY * 10**9) + 2
+        earliest, latest = (-farthest, farthest) if dtype.unit == "ns" else (FIRST_DAY, LAST_DAY)
+        day, off = physical_units(dtype, DAY), int(dtype.zone is not None)
+        first = earliest if known.lo is None else int(known.lo // day) - off
+        last = latest if known.hi is None else int(known.hi // day) + off
+        days = (min(max(day, earliest), latest) for day in (first, last))
+        return interval(*(self.values(_EPOCH + timedelta(days=day)) for day in days))
 
     @property
     def few_values(self) -> range | None:
@@ -948,35 +920,17 @@ class Total(TemporalNumber):
         return Fraction(dtype.units_per_second * self.unit, 10**9)
 
 
-def _year(day: date) -> int:
-    return day.year
+def _period(day: date, years: int) -> int:
+    return (day.year - 1) // years + 1
 
 
 def _iso_year(day: date) -> int:
     return day.isocalendar().year
 
 
-def _century(day: date) -> int:
-    return (day.year - 1) // 100 + 1
-
-
-def _millennium(day: date) -> int:
-    return (day.year - 1) // 1000 + 1
-
-
-def _days(operand: Domain) -> tuple[date, date]:
-    """The first and last local date that an operand can have, which a zone may move by a day."""
-    dtype, interval_of = operand.dtype, operand.interval
-    farthest = 2**63 // (DAY * 10**9) + 2
-    earliest, latest = (-farthest, farthest) if dtype.unit == "ns" else (FIRST_DAY, LAST_DAY)
-    day, off = physical_units(dtype, DAY), int(dtype.zone is not None)
-    first = earliest if interval_of.lo is None else int(interval_of.lo // day) - off
-    last = latest if interval_of.hi is None else int(interval_of.hi // day) + off
-    first, last = (min(max(day, earliest), latest) for day in (first, last))
-    return _EPOCH + timedelta(days=first), _EPOCH + timedelta(days=last)
-
-
-def _of(method: str, columns: str, summary: str, read: str | None = None) -> _Method:
+def _of(
+    method: str, columns: str, summary: str, read: str | None = None
+) -> tuple[str, str, tuple[str, ...], str, tuple[str, ...]]:
     """What a method is called here and in Polars, what it gives, and examples."""
     reads = f"TemporalExpr.{read or method.title().replace('_', '')}"
     return f"dt_{method}", f"dt.{method}", (reads,), summary, on(columns, f"dt.{method}()")
@@ -984,8 +938,8 @@ def _of(method: str, columns: str, summary: str, read: str | None = None) -> _Me
 
 def _total(unit: str, summary: str, nanoseconds: int) -> Total:
     name, method, reads, _, examples = _of(f"total_{unit}", "dur durb", summary)
-    between = f'(pl.col("dt") - pl.col("dtb")).dt.total_{unit}()'
-    return Total(name, method, reads, summary, (*examples, between), nanoseconds)
+    between = spell_out(f"(dt - dtb).dt.total_{unit}()")
+    return Total(name, method, reads, summary, (*examples, *between), nanoseconds)
 
 
 _NULL = "null outside the years 1 to 9999"
@@ -998,7 +952,7 @@ _TOO_LONG = "null where they do not fit in Int64"
 LONGEST_FORMAT = 256
 _DIRECTIVE = re.compile(r"%([-_0](?=[a-zA-Z]))?(\.?[369]?f|:*z|.|$)", re.DOTALL)
 _DAY_CODES = frozenset("YCymbBhdeaAwuUWGgVjDxFv")
-_CLOCK = frozenset([*"HkIlPpMSfRTXr", ".f", ".3f", ".6f", ".9f", "3f", "6f", "9f"])
+_TIME_CODES = frozenset([*"HkIlPpMSfRTXr", ".f", ".3f", ".6f", ".9f", "3f", "6f", "9f"])
 _ANY = frozenset("nt%")
 _MOMENT = frozenset("cs")
 _ZONE = frozenset(["Z", "z", ":z"])
@@ -1016,12 +970,10 @@ class ToString(TemporalMethod):
     Only directives that every value of the type has: others fail when a row is written.
     """
 
-    examples = (
-        *on("d", 'dt.to_string("%Y-%m-%d")'),
-        *on("dt", 'dt.strftime("%d.%m.%y %H:%M:%S%.3f")'),
-        *on("dtms", 'dt.to_string("%-d %B, %A week %V of %G (%j) %I%p 100%%")'),
-        *(*on("dt", "dt.to_string()"), *on("d", 'dt.to_string("iso")')),
-        *(*on("dtz", 'dt.to_string("%F %T%:z")'), *on("t", 'dt.to_string("%H%M")')),
+    examples = spell_out(
+        'd.dt.to_string("%Y-%m-%d"); dt.dt.strftime("%d.%m.%y %H:%M:%S%.3f"); '
+        'dtms.dt.to_string("%-d %B, %A week %V of %G (%j) %I%p 100%%"); dt.dt.to_string(); '
+        'd.dt.to_string("iso"); dtz.dt.to_string("%F %T%:z"); t.dt.to_string("%H%M")'
     )
     types = ("Date", "Datetime", "Time")
     format: str
@@ -1033,16 +985,19 @@ class ToString(TemporalMethod):
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
         dtype = domains[0].dtype
         form = check_format(self.format, dtype)
-        written = guarded(ns, args[0], dtype, self.limits(dtype), lambda v: v.dt.to_string(form))
-        return unordered(ns, written)
+        text = guarded(ns, args[0], dtype, self.limits(dtype), lambda v: v.dt.to_string(form))
+        return unordered(ns, text)
 
 
 def check_format(form: str, dtype: DType) -> str:
     """The format in chrono's directives, which every value of the type must have."""
     if form in _ISO:
-        return _iso(_ISO[form], dtype)
+        if dtype.name in ("Date", "Time"):
+            return "%F" if dtype.name == "Date" else "%T%.f"
+        zone = "" if dtype.zone is None else "%:z"
+        return f"%F{_ISO[form]}%T{_FRACTION[dtype.unit or 'us']}{zone}"
     if len(form) > LONGEST_FORMAT:
-        raise InvalidBounds(
+        raise UnsupportedOperation(
             f"the format is longer than {LONGEST_FORMAT} characters", remedy="use a shorter one"
         )
     allowed = _allowed(dtype)
@@ -1065,16 +1020,14 @@ def _allowed(dtype: DType) -> frozenset[str]:
     if dtype.name == "Date":
         return _ANY | _DAY_CODES
     if dtype.name == "Time":
-        return _ANY | _CLOCK
-    return _ANY | _DAY_CODES | _CLOCK | _MOMENT | (_ZONE if dtype.zone is not None else frozenset())
-
-
-def _iso(between: str, dtype: DType) -> str:
-    if dtype.name == "Date":
-        return "%F"
-    if dtype.name == "Time":
-        return "%T%.f"
-    return f"%F{between}%T{_FRACTION[dtype.unit or 'us']}{'' if dtype.zone is None else '%:z'}"
+        return _ANY | _TIME_CODES
+    return (
+        _ANY
+        | _DAY_CODES
+        | _TIME_CODES
+        | _MOMENT
+        | (_ZONE if dtype.zone is not None else frozenset())
+    )
 
 
 # The number of the calendar window that a time is in, on every engine.
@@ -1098,22 +1051,18 @@ def window_number(
     """The window of a Date or Datetime as Int64, by the clocks of its zone; never null."""
     limits = calendar(dtype)
     if dtype.name == "Date" and every == "1d":
-        found = as_type(value.to_physical(), INT64) - (FIRST_DAY - 1)
+        number = as_type(value.to_physical(), INT64) - (FIRST_DAY - 1)
         ends = -INFINITE_DAY, INFINITE_DAY
     else:
-        found = guarded(ns, value, dtype, limits, lambda known: _number(known, every, ns))
+        number = guarded(ns, value, dtype, limits, lambda known: _number(known, every, ns))
         ends = BEFORE[every], AFTER[every]
     others = [ns.lit(NO_TIME, dtype=ns.Int64)]
     if limits is not None:
         low, high = (point(ns, limit, dtype) for limit in limits)
         first, last = (ns.lit(end, dtype=ns.Int64) for end in ends)
-        beyond = (
-            ns.when(value < low)
-            .then(first)
-            .otherwise(ns.when(value > high).then(last).otherwise(None))
-        )
-        others.insert(0, beyond)
-    return unordered(ns, ns.coalesce(found, *others))
+        above = ns.when(value > high).then(last).otherwise(None)
+        others.insert(0, when(ns, value < low, first, above))
+    return unordered(ns, ns.coalesce(number, *others))
 
 
 def _number(value: pl.Expr, every: Every, ns: Namespace) -> pl.Expr:
@@ -1128,14 +1077,428 @@ def _number(value: pl.Expr, every: Every, ns: Namespace) -> pl.Expr:
     return year * 12 + month if every == "1mo" else year * 4 + month // 3
 
 
-OPERATIONS: tuple[Kind, ...] = (
+# Moments and durations added and subtracted, exactly.
+#
+# Values are taken as whole numbers of their units, computed in 128 bits and put back; a result that
+# its type cannot hold is null. The result has Polars' type: the coarser of two time units, into
+# which both operands are converted first. A Date moved by a duration stays a Date, floored; the
+# difference of two dates is in microseconds.
+
+_COARSE_FIRST = ("ms", "us", "ns")
+
+
+def is_temporal_sum(a: Domain, b: Domain) -> bool:
+    """Whether two operands are added as moments or durations rather than as numbers."""
+    return (a.dtype.is_temporal or b.dtype.is_temporal) and all(
+        d.dtype.is_temporal or d.dtype.name == "Null" for d in (a, b)
+    )
+
+
+def sum_type(a: DType, b: DType, sign: int) -> DType:
+    """The type of `a` plus (`sign` 1) or minus (-1) `b`; refused where there is none. A null
+    operand takes the type of a duration, which makes the sum a sum.
+    """
+    if a.name == "Null":
+        a = duration_type(b.unit or "us") if b.name != "Time" else b
+    elif b.name == "Null":
+        b = duration_type(a.unit or "us") if a.name != "Time" else a
+    pair = (a.name, b.name)
+    if pair == ("Duration", "Duration"):
+        return duration_type(_coarser(a, b))
+    if b.name == "Duration" and a.name in ("Date", "Datetime"):
+        return DATE if a.name == "Date" else datetime_type(_coarser(a, b), a.zone)
+    if sign > 0 and a.name == "Duration" and b.name in ("Date", "Datetime"):
+        return sum_type(b, a, 1)
+    if sign < 0 and pair == ("Time", "Time"):
+        return duration_type("ns")
+    if sign < 0 and a.name in ("Date", "Datetime") and b.name in ("Date", "Datetime"):
+        if a.zone != b.zone:
+            raise UnsupportedOperation(
+                f"{a} and {b} are in different time zones",
+                remedy="bring both to one zone first, with .dt.convert_time_zone(zone) or "
+                ".dt.replace_time_zone(zone)",
+            )
+        return duration_type(_coarser(a, b))
+    word = "added" if sign > 0 else "subtracted"
+    raise UnsupportedOperation(
+        f"{a} and {b} cannot be {word}",
+        remedy="write a number of days or seconds as pl.duration(days=...)"
+        " or as a datetime.timedelta",
+    )
+
+
+def added(a: Domain, b: Domain, sign: int) -> Domain:
+    """The facts about `a` plus or minus `b`."""
+    dtype = sum_type(a.dtype, b.dtype, sign)
+    unit = working_unit(a.dtype, b.dtype, dtype)
+    first, second = counted_interval(a, unit), counted_interval(b, unit)
+    total = first + (second if sign > 0 else -second)
+    if dtype == DATE:
+        total = total.increasing(lambda end: Fraction(end // units_per_day(unit)))
+    limits = DATE_LIMITS if dtype == DATE else INT64_LIMITS
+    fits = total.within(limits)
+    # What lies outside becomes null.
+    low, high = limits
+    ends = (end if end is not None and low <= end <= high else None for end in (total.lo, total.hi))
+    return Domain(
+        dtype,
+        nullable=a.nullable or b.nullable or not fits,
+        interval=total if fits else Interval(*ends),
+    )
+
+
+def add_moments(args: Sequence[pl.Expr], domains: Sequence[Domain], sign: int) -> pl.Expr:
+    """`a` plus or minus `b`, null where the result's type cannot hold it."""
+    a, b = domains
+    dtype = sum_type(a.dtype, b.dtype, sign)
+    unit = working_unit(a.dtype, b.dtype, dtype)
+    first, second = (counted(e, d.dtype, unit) for e, d in zip(args, domains, strict=True))
+    total = first + second if sign > 0 else first - second
+    if dtype == DATE:
+        total = total // units_per_day(unit)
+    return as_type(as_type(total, INT64), dtype)
+
+
+def units_per_day(unit: str) -> int:
+    return DAY * duration_type(unit).units_per_second
+
+
+def counted(expression: pl.Expr, dtype: DType, unit: str) -> pl.Expr:
+    """A temporal value as a 128-bit number of units.
+
+    Where its own unit is finer, a Datetime is floored and a Duration cut towards zero, as Polars
+    converts them.
+    """
+    times, divided = unit_ratio(dtype, unit)
+    if divided != 1 and dtype.unit is not None:
+        expression, divided = as_type(expression, replace(dtype, unit=unit)), 1
+    number = as_type(as_type(expression, INT64), INT128)
+    if times != 1:
+        number = number * times
+    return number // divided if divided != 1 else number
+
+
+def counted_interval(domain: Domain, unit: str) -> Interval:
+    """The interval of such numbers."""
+    times, divided = unit_ratio(domain.dtype, unit)
+    rounded = trunc if domain.dtype.name == "Duration" else floor
+    return domain.interval.increasing(lambda end: Fraction(rounded(end * times / divided)))
+
+
+def unit_ratio(dtype: DType, unit: str) -> tuple[int, int]:
+    """What a physical value is multiplied with, and then divided by, to count in `unit`."""
+    if dtype.name == "Null":
+        return 1, 1
+    if dtype.name == "Date":
+        return units_per_day(unit), 1
+    own, wanted = dtype.units_per_second, duration_type(unit).units_per_second
+    return max(1, wanted // own), max(1, own // wanted)
+
+
+def working_unit(a: DType, b: DType, result: DType) -> str:
+    """The unit in which moments and durations are added."""
+    if result == DATE:
+        return (a if a.name == "Duration" else b).unit or "us"
+    return result.unit or "ns"
+
+
+def _coarser(a: DType, b: DType) -> str:
+    """The coarser of two time units; a Date has none, and the difference of two dates is in
+    microseconds."""
+    units = {dtype.unit for dtype in (a, b) if dtype.unit is not None}
+    return next((unit for unit in _COARSE_FIRST if unit in units), "us")
+
+
+# Dates, times and durations put together from numbers, or from a date and a time of day.
+#
+# Everything is computed with integers here, because Polars fails at a date that does not exist.
+
+_FIRST_YEAR, _LAST_YEAR = 1, 9999
+_CLOCK = (("hour", 23), ("minute", 59), ("second", 59), ("microsecond", 999_999))
+_SIZES = (3_600 * 10**6, 60 * 10**6, 10**6, 1)
+"""The sizes of the parts of a time, in microseconds."""
+_PER_DAY = DAY * 10**6
+_SPANS = (
+    ("weeks", 7 * DAY * 10**9),
+    ("days", DAY * 10**9),
+    ("hours", 3_600 * 10**9),
+    ("minutes", 60 * 10**9),
+    ("seconds", 10**9),
+    ("milliseconds", 10**6),
+    ("microseconds", 10**3),
+    ("nanoseconds", 1),
+)
+"""The parts of a duration, in nanoseconds."""
+
+
+def _require_whole(what: str, domains: Sequence[Domain]) -> None:
+    for domain in domains:
+        if not (domain.dtype.is_integer or domain.dtype.name == "Null"):
+            raise UnsupportedOperation(
+                f"the parts of {what} are integers, not {domain.dtype}",
+                remedy="cast them first, with .cast(pl.Int64)",
+            )
+
+
+@operation
+class MakeDatetime(RowMethod):
+    """A date and time from integers (also pl.date and pl.time); null where the date does not exist
+    in the years 1 to 9999, or the time does not exist.
+
+    Of year, month, day, hour, minute, second and microsecond.
+
+    Days are counted from years that begin in March, where a leap day is the last one: so month m of
+    them, from 0, begins (153 m + 2) // 5 days after the year does. A day exists if its month has
+    this many.
+    """
+
+    name = "datetime"
+    reads = ("TemporalExpr.DatetimeFunction",)
+    engines = EVERYWHERE
+    examples = spell_out(
+        "pl.datetime(i64, u8, 31); pl.datetime(2024, i8, u8, hour=7, minute=30); "
+        'pl.datetime(i32, 2, 29, time_unit="ns"); '
+        'pl.datetime(2023, 2, u32, 1, 2, 3, i64, time_unit="ms"); pl.date(i32 * 100, i8, 29); '
+        "pl.date(2024, d.dt.month(), 30); pl.time(i8, u8, 1)"
+    )
+    unit: str
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        *parts, ambiguous = map(operand, operands)
+        unit = TIME_UNITS[params["time_unit"]]
+        if not all(isinstance(part, Literal) for part in parts):
+            local = cls(unit).of(*parts)
+            if params["time_zone"] is None:
+                return local
+            require_null_if_ambiguous(ambiguous, "pl.datetime")
+            return _in_zone(local, ambiguous, params["time_zone"])
+        numbers = [constant(part, "a part of pl.datetime", "int") for part in parts]
+        try:
+            moment = Literal(datetime(*numbers), datetime_type())
+        except (ValueError, OverflowError):
+            raise UnsupportedOperation(
+                "pl.datetime has a part out of range", remedy="write a date that exists"
+            ) from None
+        made = cast_literal(moment, datetime_type(unit))
+        if made is None:
+            raise UnsupportedOperation(
+                "pl.datetime is out of range of nanoseconds",
+                remedy='write one between the years 1678 and 2261, or time_unit="us"',
+            )
+        return _in_zone(made, ambiguous, params["time_zone"])
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        _require_whole("pl.datetime", args)
+        # From the first moment of the first year to the last one of the last.
+        dtype, years = datetime_type(self.unit), in_int64(args[0]).interval
+        lo, hi = years.lo, years.hi
+        first = _FIRST_YEAR if lo is None else min(max(int(lo), _FIRST_YEAR), _LAST_YEAR)
+        last = _LAST_YEAR if hi is None else min(max(int(hi), first), _LAST_YEAR)
+        days = [(date(first, 1, 1) - _EPOCH).days, (date(last, 12, 31) - _EPOCH).days + 1]
+        per_day = DAY * dtype.units_per_second
+        known = interval(days[0] * per_day, days[1] * per_day - 1)
+        known = known if known.within(INT64_LIMITS) else EVERYTHING
+        return Domain(dtype, nullable=True, interval=known)
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        parts = [as_type(e, INT64) for e in args]
+        return together(ns, parts, lambda *parts: _moment(ns, parts, self.unit))
+
+    def words(self, args: Sequence[str]) -> str:
+        year, month, day, *clock = args
+        shown = [year, month, day]
+        shown += [f"{n}={v}" for (n, _), v in zip(_CLOCK, clock, strict=True) if v != "0"]
+        shown += [] if self.unit == "us" else [f'time_unit="{self.unit}"']
+        return f"datetime({', '.join(shown)})"
+
+
+def _in_zone(local: Tree, ambiguous: Tree, zone: Any) -> Tree:
+    """The moment of a local time; refusals name the time zone, because the local time is not an
+    operand that was written.
+    """
+    try:
+        return ReplaceTimeZone.read((local, ambiguous), [zone, "Raise"])
+    except DPFrameError as error:
+        named = zone["inner"] if isinstance(zone, dict) else zone
+        error.where = f"pl.datetime(..., time_zone={as_given(named)})"
+        raise error from None
+
+
+def _moment(ns: Namespace, parts: Sequence[pl.Expr], unit: str) -> pl.Expr:
+    """The moment of year, month, day and the parts of a time; null if none exists."""
+    year, month, day, *clock = parts
+    exists = year.is_between(_FIRST_YEAR, _LAST_YEAR) & month.is_between(1, 12) & (day >= 1)
+    year, month = year.clip(_FIRST_YEAR, _LAST_YEAR), month.clip(1, 12)
+    leap = ((year % 4 == 0) & (year % 100 != 0)) | (year % 400 == 0)
+    february = when(ns, leap, ns.lit(29), ns.lit(28))
+    exists = exists & (day <= when(ns, month == 2, february, (month + month // 8) % 2 + 30))
+    day = day.clip(1, 31)
+    months = year * 12 + month - 3
+    in_march, since = months // 12, months % 12
+    days = (
+        in_march * 365 + in_march // 4 - in_march // 100 + in_march // 400
+        + (since * 153 + 2) // 5 + day - 719_469
+    )  # fmt: skip
+    micros = days * _PER_DAY
+    for part, (_, most), size in zip(clock, _CLOCK, _SIZES, strict=True):
+        exists = exists & part.is_between(0, most)
+        micros = micros + part.clip(0, most) * size
+    dtype = datetime_type(unit)
+    if unit == "ms":
+        micros = micros // 1_000
+    elif unit == "ns":
+        micros = as_type(as_type(micros, INT128) * 1_000, INT64)
+    return when(ns, exists, as_type(micros, dtype))
+
+
+@operation
+class MakeDuration(RowMethod):
+    """A duration from integers; what is finer than its unit is cut off from each of them, and what
+    does not fit is null.
+
+    Of weeks, days, hours, minutes, seconds, milliseconds, microseconds and nanoseconds.
+    """
+
+    name = "duration"
+    reads = ("TemporalExpr.Duration",)
+    engines = EVERYWHERE
+    examples = spell_out(
+        'pl.duration(days=i64, hours=2); pl.duration(weeks=i8, milliseconds=i32, time_unit="ms"); '
+        'pl.duration(microseconds=i64, nanoseconds=i64b, time_unit="ms"); '
+        'pl.duration(seconds=u64, nanoseconds=i8); pl.duration(hours=i8, time_unit="ns")'
+    )
+    unit: str
+
+    @classmethod
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+        parts = [operand(value) for value in operands]
+        unit = TIME_UNITS[params]
+        if not all(isinstance(part, Literal) for part in parts):
+            return cls(unit).of(*parts)
+        counts = [constant(part, "a part of pl.duration", "int") for part in parts]
+        nanoseconds = sum(n * size for n, (_, size) in zip(counts, _SPANS, strict=True))
+        micros, rest = divmod(nanoseconds, 1_000)
+        if rest:
+            raise too_fine()
+        return replace(from_physical(micros, duration_type("us")), dtype=duration_type(unit))
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        _require_whole("pl.duration", args)
+        dtype = duration_type(self.unit)
+        parts = [in_int64(d) for d in args]
+        total = ZERO
+        for part, (_, size) in zip(parts, _SPANS, strict=True):
+            times, divided = _ratio(size, dtype)
+            count = partial(_cut_off, times=times, divided=divided)
+            total = total + part.interval.increasing(count)
+        fits = total.within(INT64_LIMITS)
+        return Domain(
+            dtype,
+            nullable=not fits or any(p.nullable for p in parts),
+            interval=total if fits else EVERYTHING,
+        )
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype = duration_type(self.unit)
+        total: pl.Expr | None = None
+        for arg, known, (_, size) in zip(args, domains, _SPANS, strict=True):
+            if known.interval == ZERO and not known.nullable:
+                continue
+            times, divided = _ratio(size, dtype)
+            number = as_type(as_type(arg, INT64), INT128) * times
+            if divided != 1:  # towards zero
+                up = ns.when(number < 0).then(divided - 1).otherwise(0)
+                number = (number + as_type(up, INT128)) // divided
+            total = number if total is None else total + number
+        whole = ns.lit(0) if total is None else total
+        return as_type(as_type(whole, INT64), dtype)
+
+    def words(self, args: Sequence[str]) -> str:
+        shown = [f"{n}={v}" for (n, _), v in zip(_SPANS, args, strict=True) if v != "0"]
+        shown += [] if self.unit == "us" else [f'time_unit="{self.unit}"']
+        return f"duration({', '.join(shown)})"
+
+
+@operation
+class Combine(RowMethod):
+    """The day of a date or Datetime without zone, with a time of day; null out of range."""
+
+    namespace = "dt"
+    groups = ("TemporalExpr",)
+    arity = 2
+    examples = spell_out(
+        'd.dt.combine(t); dt.dt.combine(time(12, 30)); dtms.dt.combine(t, "ns"); '
+        'd.dt.combine(t, time_unit="ms")'
+    )
+    unit: str
+
+    @classmethod
+    def parameters(cls, params: Any) -> Mapping[str, Any]:
+        return {"unit": TIME_UNITS[params]}
+
+    def domain(self, args: Sequence[Domain]) -> Domain:
+        day, clock = args
+        require_type(day, ("Date", "Datetime"), "dt.combine")
+        if day.dtype.zone is not None:
+            raise UnsupportedOperation(
+                f"dt.combine does not work on {day.dtype}",
+                remedy="use .dt.replace_time_zone(None) first, and .dt.replace_time_zone(zone) "
+                "on the result",
+            )
+        if clock.dtype.name != "Null":
+            require_type(clock, ("Time",), "the time of dt.combine")
+        dtype = datetime_type(self.unit)
+        per_day = DAY * dtype.units_per_second
+        own = 1 if day.dtype.name == "Date" else DAY * day.dtype.units_per_second
+        days = day.interval.increasing(lambda end: Fraction(end // own))
+        known = Interval(
+            None if days.lo is None else days.lo * per_day,
+            None if days.hi is None else days.hi * per_day + per_day - 1,
+        )
+        fits = known.within(INT64_LIMITS)
+        nullable = not fits or day.nullable or clock.nullable
+        return Domain(dtype, nullable=nullable, interval=known if fits else EVERYTHING)
+
+    def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
+        dtype, source = datetime_type(self.unit), domains[0].dtype
+        days = as_type(args[0], INT64)
+        if source.name == "Datetime":
+            days = days // (DAY * source.units_per_second)
+        clock = as_type(as_type(args[1], DType("Time")), INT64) // (10**9 // dtype.units_per_second)
+        total = as_type(days, INT128) * (DAY * dtype.units_per_second) + as_type(clock, INT128)
+        return as_type(as_type(total, INT64), dtype)
+
+    def words(self, args: Sequence[str]) -> str:
+        unit = "" if self.unit == "us" else f", {self.unit!r}"
+        return f"{args[0]}.dt.combine({args[1]}{unit})"
+
+
+def _ratio(size: int, dtype: DType) -> tuple[int, int]:
+    """What a part is multiplied with, and then divided by, to count in the unit."""
+    unit = 10**9 // dtype.units_per_second
+    return max(1, size // unit), max(1, unit // size)
+
+
+def _cut_off(end: Fraction, times: int, divided: int) -> Fraction:
+    return Fraction(trunc(end * times / divided))
+
+
+OPERATIONS = (
     *(IsLeapYear, DateOf, TimeOf, MonthStart, MonthEnd, Timestamp, CastTimeUnit),
     *(OffsetBy, Truncate, Round, ConvertTimeZone, ReplaceTimeZone),
-    DatePart(*_of("year", "d dtb dtz", f"Calendar year; {_NULL}."), _year),
-    DatePart(*_of("iso_year", "d dtb", f"Year that the ISO week belongs to; {_NULL}."), _iso_year),
-    DatePart(*_of("century", "d dtb", "Century: 20 for the years 1901 to 2000."), _century),
+    DatePart(*_of("year", "d dtb dtz", f"Calendar year; {_NULL}."), partial(_period, years=1)),
     DatePart(
-        *_of("millennium", "dt dtb", "Millennium: 2 for the years 1001 to 2000."), _millennium
+        *_of("iso_year", "d dtb", f"Year that the ISO week belongs to; {_NULL}."),
+        _iso_year,
+    ),
+    DatePart(
+        *_of("century", "d dtb", "Century: 20 for the years 1901 to 2000."),
+        partial(_period, years=100),
+    ),
+    DatePart(
+        *_of("millennium", "dt dtb", "Millennium: 2 for the years 1001 to 2000."),
+        partial(_period, years=1_000),
     ),
     DatePart(*_of("quarter", "d dtms", "Quarter of the year, 1 to 4."), (1, 4)),
     DatePart(*_of("month", "d dtz", "Month, 1 to 12."), (1, 12)),
@@ -1163,4 +1526,5 @@ OPERATIONS: tuple[Kind, ...] = (
     _total("microseconds", f"Whole microseconds, towards zero; {_TOO_LONG}.", 10**3),
     _total("nanoseconds", f"Nanoseconds; {_TOO_LONG}.", 1),
     ToString,
+    *(MakeDatetime, MakeDuration, Combine),
 )

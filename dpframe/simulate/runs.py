@@ -157,7 +157,8 @@ class ExactTables:
         if isinstance(node, kernel.Reports):
             return exact_numbers(plan, node, self.of(part))
         numbers = draw_node(plan, node, kernel.Exact(), self.of(part))
-        return numbers.reshape(-1, 1) if isinstance(part, Margin) else numbers
+        flat = isinstance(part, Margin) and part.is_by_sets
+        return numbers.reshape(-1, 1) if flat else numbers
 
     def scores(self, part: Selection, first: int, end: int) -> Integers | PointRuns:
         """The scores of a choice in groups `first` to `end` - 1, which depend on no other one."""

@@ -3,7 +3,7 @@ follow from what is measured. It knows nothing of queries, nor how noise is draw
 """
 
 from dpframe.workloads.axes import Axis, Factor, Kind, block_sums
-from dpframe.workloads.moments import MeasuredLevels, MeasuredTables
+from dpframe.workloads.moments import MeasuredTables
 from dpframe.workloads.rebuild import (
     MANY_CELLS,
     Estimate,
@@ -33,7 +33,7 @@ from dpframe.workloads.strategy import (
     tables_with_total,
     trees,
 )
-from dpframe.workloads.workload import Levels, Part, Wanted, Workload, variances_of
+from dpframe.workloads.workload import Levels, Part, Wanted, Workload
 
 __all__ = [
     "MANY_CELLS",
@@ -45,7 +45,6 @@ __all__ = [
     "Factor",
     "Kind",
     "Levels",
-    "MeasuredLevels",
     "MeasuredTables",
     "Norm",
     "Part",
@@ -70,6 +69,5 @@ __all__ = [
     "tables_with_total",
     "toeplitz_sums",
     "trees",
-    "variances_of",
     "whole_deviation",
 ]

@@ -49,7 +49,7 @@ class Estimate:
     strategy
         What was measured.
     measured
-        The noisy integers of each part, in its shape.
+        The noisy integers of each vector, see `Strategy.parts_of`.
     lines
         The number of tables that are estimated at once, in a last axis of each part; None for one
         table without such an axis.
@@ -67,7 +67,7 @@ class Estimate:
         beside = () if lines is None else (lines,)
         held = [
             values.reshape(*part.shape, *beside).astype(np.float64)
-            for part, values in zip(strategy.parts, measured, strict=True)
+            for part, values in zip(strategy.parts, strategy.parts_of(measured), strict=True)
         ]
         self.told: Mapping[Levels, Floats] = _of_tables(strategy, held)
 

@@ -183,6 +183,20 @@ class Strategy:
                 return replace(self, parts=(part,), shares=shares, norms=(norm,), total_of=None)
         return self
 
+    @property
+    def weights(self) -> tuple[Fraction, ...]:
+        """What a number of each part counts in least squares, in proportion: one over the variance
+        of its noise.
+        """
+        pairs = zip(self.shares, self.norms, strict=True)
+        return tuple(share**self.degree / norm for share, norm in pairs)
+
+    @property
+    def cell_weights(self) -> tuple[Fraction, ...]:
+        """The same times the cells that a number of each part stands for."""
+        pairs = zip(self.parts, self.weights, strict=True)
+        return tuple(part.energy(part.levels) * weight for part, weight in pairs)
+
     @cached_property
     def unit_variances(self) -> tuple[float, ...]:
         """The variance of each part's noise, in proportion to that of a vector of norm 1 that is
@@ -192,6 +206,16 @@ class Strategy:
             float(norm / share**self.degree)
             for norm, share in zip(self.norms, self.shares, strict=True)
         )
+
+    def parts_of(self, vectors: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+        """The numbers of each part, from those of what is drawn: a total may be the last number of
+        another vector.
+        """
+        parts = [*vectors]
+        if self.total is not None and self.total_of is not None:
+            both = parts[self.total_of]
+            parts[self.total_of], parts[self.total] = both[:-1], both[-1:]
+        return parts
 
     @cached_property
     def energies(self) -> NDArray[np.float64]:

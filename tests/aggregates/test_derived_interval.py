@@ -13,10 +13,15 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+<<<<<<< HEAD
 from dpframe.aggregates.mean import _down, _factor, _fieller, _Rule, _up, variance_ends
 from dpframe.aggregates.noise import Independent
+=======
+from dpframe.aggregates.mean import _down, _fieller, _Rule, _up, variance_ends
+from dpframe.aggregates.noise import Independent, noise_law
+>>>>>>> main
 from dpframe.aggregates.ratio import ratio_ends, sum_reach
-from dpframe.mechanisms import DiscreteGaussian, DiscreteLaplace
+from dpframe.mechanisms import CombinedNoise, DiscreteGaussian, DiscreteLaplace
 from dpframe.mechanisms.noise import noise as draw_noise
 from tests.aggregates.cases import KINDS, Case, Data, Floats
 from tests.aggregates.test_derived_error import BOUNDS, SPENDS
@@ -177,6 +182,7 @@ def test_intervals_of_variances_of_few_values_hold_them_beside_a_wide_sum(
         assert held >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / runs)
 
 
+<<<<<<< HEAD
 def test_factors_of_intervals_do_for_the_count_of_each_group() -> None:
     laws = [(2, Fraction(1, 32)), (2, Fraction(1, 2)), (Fraction(1, 4), Fraction(1))]
     noise = Independent(tuple((DiscreteLaplace(Fraction(t)), step) for t, step in laws))
@@ -184,6 +190,29 @@ def test_factors_of_intervals_do_for_the_count_of_each_group() -> None:
     found = rule._factors(counts)
     assert found[0] > found[1] > 1
     assert (found >= [_factor(rule, float(count)) for count in counts]).all()
+=======
+def test_intervals_of_variances_are_the_same_in_another_unit() -> None:
+    def found(unit: float) -> tuple[Floats, Floats]:
+        laws = [(2, unit**2 / 32), (2, unit / 2), (Fraction(1, 4), 1.0)]
+        noise = Independent(tuple((DiscreteLaplace(Fraction(t)), Fraction(s)) for t, s in laws))
+        parts = np.array([1.8 * unit**2]), np.array([0.6 * unit]), np.array([6.0])
+        low, high = variance_ends(parts, noise, unit, 1, 1 - LEVEL)
+        return low / unit**2, high / unit**2
+
+    assert np.array(found(2.0**-8)) == pytest.approx(np.array(found(1.0)))
+
+
+def test_noise_of_a_sum_less_a_mean_times_noise_of_the_count_spreads_as_both_together() -> None:
+    """Of one draw: with the count's noise Y the sum's is X = 3 Z + Y, with Z as wide as Y. So
+    X - m Y has (9 + (1 - m)**2) times their variance.
+    """
+    law = DiscreteGaussian(Fraction(10**6))
+    rows = ((1, 0, 0), (0, 3, 1), (0, 0, 1))
+    noise = noise_law([(CombinedNoise(law, row, 1), Fraction(1), 0) for row in rows])
+    means = np.array([-2.0, 0.0, 0.5, 2.0])
+    found = _Rule(noise, 2.0, 1, Fraction(1, 20))._spread(means)
+    assert found == pytest.approx(10**6 * (9 + (1 - means) ** 2), rel=0.02)
+>>>>>>> main
 
 
 @pytest.mark.parametrize("bounds", [(0, 1e-300), (0, 1e-160), (-(2.0**99), 2.0**99)])
@@ -238,6 +267,31 @@ def test_ratios_are_held_by_sets_that_are_no_wider_than_their_error(
         assert float(np.nanmedian(high - low)) / 2 <= 1.1 * error
 
 
+@pytest.mark.parametrize("unit", [1.0, 2.0**40, 2.0**-40])
+def test_a_noisy_sum_over_a_known_number_and_the_reverse_have_the_ends_of_the_sum(
+    unit: float,
+) -> None:
+    """Its noise reaches 1.96 * 5, in any unit."""
+    noise = Independent(((DiscreteGaussian(Fraction(25 * 2**40)), Fraction(unit) / 2**20),))
+    sums, known, rows = np.array([60.0, -20.0, 5.0]) * unit, np.full(3, 40.0), ((1.0,), (0.0,))
+    low, high = ratio_ends(sums, known, noise, rows, 0.05)
+    assert low / unit == pytest.approx([50.2 / 40, -29.8 / 40, -4.8 / 40], abs=0.01)
+    assert high / unit == pytest.approx([69.8 / 40, -10.2 / 40, 14.8 / 40], abs=0.01)
+    low, high = ratio_ends(known, sums, noise, rows[::-1], 0.05)
+    assert low * unit == pytest.approx([40 / 69.8, -40 / 10.2, math.nan], rel=0.005, nan_ok=True)
+    assert high * unit == pytest.approx([40 / 50.2, -40 / 29.8, math.nan], rel=0.005, nan_ok=True)
+    assert sum_reach(noise, (0.0,), 0.05) == 0
+
+
+def test_a_ratio_of_numbers_whose_noise_is_hardly_ever_there_is_known() -> None:
+    law = (DiscreteLaplace(Fraction(1, 8)), Fraction(1))
+    low, high = ratio_ends(
+        np.array([60.0]), np.array([40.0]), Independent((law, law)), ((1.0, 0.0), (0.0, 1.0)), 0.05
+    )
+    assert low.item() == pytest.approx(1.5)
+    assert high.item() == pytest.approx(1.5)
+
+
 def test_a_sum_of_noisy_numbers_errs_by_the_sum_of_their_noises() -> None:
     law = (DiscreteGaussian(Fraction(2**60)), Fraction(1, 2**30))
     noise = Independent((law, law, law))
@@ -253,6 +307,7 @@ FORMULAS: dict[str, tuple[Any, float]] = {
     "of a known size": (pl.col("x").dp_sum((0, 10)) / 3000, 1.1),
     "negated": (1 - pl.col("x").dp_sum((0, 10)) / pl.col("x").dp_count(), 1.15),
     "of two sums": (pl.col("x").dp_sum((0, 10)) / pl.col("y").dp_sum((5, 9)), 1.15),
+    "a known number over a sum": (7 / pl.col("x").dp_sum((0, 10)), 1.1),
     "a mean in other units": (pl.col("x").dp_mean((0, 10)) * 1000 + 1, 1.15),
 }
 

@@ -23,8 +23,9 @@ from dpframe.aggregates.reconstruction import SetReconstruction, ways_to_measure
 from dpframe.frames.groups import SetGroups
 from dpframe.infer import measurements_of
 from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian, DiscreteLaplace, NoNoise
-from dpframe.workloads import Axis, Strategy, Wanted, Workload, tables, variances_of
+from dpframe.workloads import Axis, Strategy, Wanted, Workload, tables
 from tests.laws.neighbours import Counted
+from tests.workloads.norms import variances_of
 
 SIZES = (3, 2, 2)
 NAMES = ("a", "b", "c")

@@ -139,6 +139,19 @@ def test_numbers_are_shown_as_what_python_holds_or_in_units(dtype: DType, power:
             assert shown.endswith("days" if dtype.name == "Date" else "seconds")
 
 
+@pytest.mark.parametrize(
+    ("second", "shown"),
+    [
+        (-62_135_596_801, "-62135596801000 milliseconds"),
+        (-62_135_596_800, "0001-01-01 00:00:00"),
+        (253_402_300_799, "9999-12-31 23:59:59"),
+        (253_402_300_800, "253402300800000 milliseconds"),
+    ],
+)
+def test_moments_are_shown_in_words_within_the_calendar(second: int, shown: str) -> None:
+    assert show_value(Fraction(1000 * second), datetime_type("ms")) == shown
+
+
 def test_times_are_shown_within_the_day() -> None:
     assert show_value(Fraction(-5), DType("Time")) == "00:00:00"
     assert show_value(Fraction(10**20), DType("Time")) == "23:59:59.999999"

@@ -12,7 +12,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.aggregates.cells import PointCells
-from dpframe.aggregates.quantile import QuantileTree, levels_for
+from dpframe.aggregates.quantile import QuantileTree, _tree, levels_for
 from dpframe.aggregates.values import numeric_value
 from dpframe.api.query import parts
 from dpframe.core.dtypes import INT64, domain_of_dtype
@@ -77,6 +77,17 @@ def test_ranks_may_be_off_by_what_all_choices_on_a_path_are() -> None:
     deep = [tree_of(31, depth).path(scope) for depth in (5, 6)]
     assert all(1 < path <= 5 for path in deep)
     assert all(a < b for a, b in pairwise([tree.path(scope), deep[0]]))
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_a_recursion_costs_in_rho_what_choices_of_bounded_range_do(m: int) -> None:
+    """A choice of an epsilon costs a rho of epsilon**2 / 8, and those along a path add up: with r
+    of them, of epsilon / r each, it is epsilon**2 / (8 r). So errors at a rho of 1 are those at an
+    epsilon of the root of 8 r.
+    """
+    tree = tree_of(m, m.bit_length())
+    squares = _tree(tree, scope_of_rows())
+    assert squares.of_epsilon == pytest.approx(8 * tree.rounds * squares.of_rho)
 
 
 def scope_of_rows() -> Any:

@@ -417,9 +417,9 @@ def test_one_place_runs_plans_and_asks_before_it() -> None:
     ]
     assert asks == [("payer.py", "_approved")]
     # query.py is of frames that are public, and what source.py opens payer.py runs; the ledger's
-    # streams.py and streaming.py open no data: streams have a record of theirs opened
+    # streams.py opens no data: streams have a record of theirs opened
     frames = {"query.py", "source.py", "stream.py", "session.py"}
-    assert reads == frames | {"streams.py", "streaming.py"}
+    assert reads == frames | {"streams.py"}
 
 
 def test_nearest_of_none_is_none() -> None:

@@ -12,13 +12,13 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.reconstructed_error import DistributionSetsError
+from dpframe.aggregates.reconstructed_error import DistributionError
 from dpframe.api.query import parts
 from dpframe.audit.likelihood import stated_loss
 from dpframe.audit.neighbours import worst_neighbours
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.pipeline import plan as planned
-from dpframe.plan.error import errors_of_sets
+from dpframe.plan.error import errors_by_edge
 from tests.api.test_grouping_sets import KEYS, SEXES, protected, rows
 
 EDGES = [20, 35, 50, 65, 80, 90]
@@ -133,15 +133,15 @@ def test_plans_say_what_is_measured_and_are_read_again() -> None:
         assert again.accuracy("age") == plan.accuracy("age")
         assert plan.accuracy("age", simultaneous=True) > plan.accuracy("age")
         rule = plan.outputs[0].error
-        assert isinstance(rule, DistributionSetsError)
-        worst = max(e.max() for _, e in errors_of_sets(rule, plan.releases, Fraction(95, 100)))
+        assert isinstance(rule, DistributionError)
+        worst = max(e.max() for _, e in errors_by_edge(rule, plan.releases, Fraction(95, 100)))
         assert worst == plan.accuracy("age")
 
 
 def test_rules_of_errors_that_cannot_be_are_refused() -> None:
     plan = asked(protected()).plan(epsilon=1)
     rule = plan.outputs[0].error
-    assert isinstance(rule, DistributionSetsError)
+    assert isinstance(rule, DistributionError)
     edits: list[dict[str, Any]] = [
         {"sizes": (0, 2)},
         {"sizes": ()},
@@ -172,10 +172,10 @@ def test_it_errs_less_than_distribution_functions_that_share_the_spend() -> None
     people = protected(None, None, rho=10)
     together = asked(people, range(17, 91)).plan(rho="0.04")
     rule = together.outputs[0].error
-    assert isinstance(rule, DistributionSetsError)
+    assert isinstance(rule, DistributionError)
     errors = {
         kept: float(np.mean(found**2.0))
-        for kept, found in errors_of_sets(rule, together.releases, Fraction(95, 100))
+        for kept, found in errors_by_edge(rule, together.releases, Fraction(95, 100))
     }
     for kept, names in (((0, 1), ["country", "sex"]), ((0,), ["country"]), ((1,), ["sex"])):
         alone = people.group_by(*names, keys={n: KEYS[n] for n in names})

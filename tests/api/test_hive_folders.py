@@ -131,6 +131,13 @@ def test_a_dataset_states_types_or_is_refused(folder: str, make: Any, tmp_path: 
     assert protected(make(ds.dataset([flat, flat]))).columns == ["x"]
 
 
+def test_a_relation_whose_folders_have_guessed_types_is_refused(tmp_path: Path) -> None:
+    at = _write(tmp_path / "a", "year=2024")
+    guessed = duckdb.connect().sql(f"FROM read_parquet('{at}/**/*.parquet')")
+    with pytest.raises(dp.UnsupportedOperation, match="DuckDB guesses the types"):
+        protected(guessed)
+
+
 @pytest.mark.parametrize("folder", ["year=2024", "year=secret"])
 def test_a_relation_reads_folders_as_text_or_is_refused(folder: str, tmp_path: Path) -> None:
     at = _write(tmp_path / "a", folder)

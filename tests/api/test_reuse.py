@@ -32,10 +32,9 @@ from dpframe.frames.public import digest
 from dpframe.infer import Queries
 from dpframe.ledger.contents import FolderContents
 from dpframe.ledger.kept import Attempt, Begun, Identity, content_digest, same_key
-from dpframe.ledger.memory import MemoryLedger
 from dpframe.planning import LimitRule
 from dpframe.release.intervals import read_intervals
-from tests.ledger.ledgers import Place, sql
+from tests.ledger.ledgers import Place, in_memory, sql
 
 PEOPLE = pl.DataFrame({"city": ["A", "B", "A"], "x": [1, 2, 3], "who": ["p", "q", "q"]})
 KEYS = ["A", "B"]
@@ -545,13 +544,13 @@ class Killed(BaseException):
 
 def killed_before_records(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A release of which the content is there, and no record of it."""
-    from dpframe.ledger.stored import StoredLedger
+    from dpframe.ledger.ledger import Ledger
 
     def killed(*_: object) -> None:
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(StoredLedger, "settle", killed)
+        patched.setattr(Ledger, "settle", killed)
         with pytest.raises(Killed):
             asked(place)
 
@@ -676,7 +675,7 @@ def test_results_with_plans_of_earlier_versions_are_read(folder: Path) -> None:
     said |= {"released": "2026-11-22T03:00:00+00:00", "content": digest(frame)}
     buffer = io.BytesIO()
     frame.write_parquet(buffer, metadata={"dpframe": json.dumps(said)})
-    keeping = MemoryLedger(dp.PureDP(1)).keeping
+    keeping = in_memory(dp.PureDP(1)).keeping
     identity = Identity(document["fingerprint"], ("people",), (("x",),))
     begun = Begun(identity, "", "0" * 32)
     content = content_digest([buffer.getvalue()])

@@ -125,3 +125,12 @@ def test_every_exit_code_is_in_help(run: Run) -> None:
     shown = run("--help").out
     for code in {0, 1, 2} | {code for _, code in EXIT_CODES}:
         assert f"  {code}  " in shown
+
+
+@pytest.mark.parametrize(
+    "arguments", [("approve", "x.json", "--until"), ("ledger", "prune", "x.db", "--before")]
+)
+def test_what_is_no_day_is_refused_with_one(arguments: tuple[str, ...], run: Run) -> None:
+    refused = run(*arguments, "tomorrow")
+    assert refused.code == 2
+    assert "'tomorrow' is no day: write 2027-01-31" in refused.err

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.ledger.stored import StoredKeeping
+from dpframe.ledger.ledger import Keeping
 from tests.cli.commands import COMMAND, Done, Run, dpframe, environment, python_job, toml_job
 from tests.ledger.ledgers import Place, opened, store_at
 
@@ -44,10 +44,10 @@ elif point == "half kept":
     from dpframe.ledger import contents
     from dpframe.ledger.postgres import PostgresTables
     contents.os = type("Os", (), {**vars(os), "replace": killed})
-    PostgresTables.put_release = killed
+    PostgresTables.put = killed
 elif point == "kept":
-    from dpframe.ledger.stored import StoredLedger
-    StoredLedger.settle = killed
+    from dpframe.ledger.ledger import Ledger
+    Ledger.settle = killed
 elif point == "recorded":
     from dpframe.cli import run
     run.write = killed
@@ -268,7 +268,7 @@ def test_who_lives_is_told_from_who_died(job: Path, place: Place, run: Run) -> N
     ledger = opened(place)
     process = started(job, "--run-id", "monday", KILLED_WHEN="slow", SLOW="600")
     try:
-        until(lambda: StoredKeeping(store_at(place), "default").every())
+        until(lambda: Keeping(store_at(place), "default").every())
         for arguments in (("--run-id", "monday"), ("--run-id", "monday", "--again"), ("--once",)):
             refused = run("run", "job.py", *arguments, "--json")
             assert refused.code == 7

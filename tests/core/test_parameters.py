@@ -27,6 +27,13 @@ TYPES = {
 }
 
 
+def test_a_list_has_ten_thousand_values_at_most() -> None:
+    many = read_type("list[int]")
+    assert many.of([7] * 10_000) == (7,) * 10_000
+    with pytest.raises(NotAValue, match="a list has at most 10000 values"):
+        many.of([7] * 10_001)
+
+
 @given(st.data())
 def test_a_value_is_what_its_text_says(data: st.DataObject) -> None:
     words = data.draw(st.sampled_from(sorted(TYPES)))

@@ -322,7 +322,10 @@ def test_what_stands_for_listed_values_lies_between_their_ends(connection: Any) 
         assert ends_of(made, "y") == ends
 
 
-PARTS = ("year", "month", "day", "hour", "minute", "second", "quarter", "ordinal_day", "weekday")
+PARTS = (
+    *("year", "month", "day", "hour", "minute", "second"),
+    *("quarter", "ordinal_day", "weekday", "week", "iso_year"),
+)
 
 
 def test_parts_of_moments_lie_between_their_ends(connection: Any) -> None:
@@ -364,6 +367,20 @@ def test_days_are_counted_as_polars_counts_them(connection: Any) -> None:
     assert found["n"].equals(found["d"].to_physical().cast(pl.Int64))
 
 
+def test_microseconds_are_counted_as_polars_counts_them(connection: Any) -> None:
+    moments = [
+        datetime(2024, 2, 29, 23, 59, 58, 7),
+        datetime(1, 1, 1, 0, 1),
+        datetime(9999, 12, 31),
+    ]
+    _, found = computed(
+        connection,
+        pl.DataFrame({"t": moments}),
+        lambda f: f.with_columns(namespace(f).col("t").to_physical().alias("n")),
+    )
+    assert found["n"].equals(found["t"].to_physical())
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), WHOLE | st.none()), max_size=12))
 def test_sums_in_parts_are_sums_modulo_two_to_the_64(
     connection: Any, rows: list[tuple[int, int | None]]
@@ -394,6 +411,7 @@ def test_sums_in_parts_are_sums_modulo_two_to_the_64(
         [-(2**63), 2**63 - 1],
         [2**48] * 3,
         [2**53 + 1, -(2**53), None],
+        [2**50 + 2**30 + 3, -(2**25) - 1, 2**24 - 1],
     ],
 )
 def test_sums_of_large_numbers_wrap(connection: Any, numbers: list[Any], form: str) -> None:

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 import dpframe as dp
 from dpframe.aggregates.reconstructed_error import (
     DistributionError,
-    DistributionSetsError,
     RebuiltError,
     RootError,
 )
-from dpframe.plan.error import errors_by_edge, errors_by_set, errors_of_sets
+from dpframe.plan.error import errors_by_edge, errors_by_set
 from tests.held.trial import (
     ALL,
     INTERVAL,
@@ -232,7 +231,8 @@ def _of_cells(plan: dp.Plan, size: int) -> NDArray[np.float64]:
     (output,) = [output for output in plan.outputs if output.name == "c"]
     used = [plan.releases[number] for number in output.releases]
     if isinstance(output.error, (DistributionError, RootError)):
-        found = np.asarray(errors_by_edge(output.error, used, LEVEL), np.float64)
+        ((_, errors),) = errors_by_edge(output.error, used, LEVEL)
+        found = errors.astype(np.float64)
         assert found.max() == plan.accuracy("c")
         return found
     return np.full(size, plan.accuracy("c"))
@@ -341,10 +341,10 @@ def by_sets(spend: Spend) -> Once:
 def _of_edges(plan: dp.Plan) -> dict[int, NDArray[np.float64]]:
     """What is said of each edge, by the number of the set."""
     (output,) = plan.outputs
-    assert isinstance(output.error, DistributionSetsError)
+    assert isinstance(output.error, DistributionError)
     used = [plan.releases[number] for number in output.releases]
     found = {}
-    for kept, errors in errors_of_sets(output.error, used, LEVEL):
+    for kept, errors in errors_by_edge(output.error, used, LEVEL):
         found[sum(4 >> i for i in range(3) if i not in kept)] = errors.astype(np.float64)
     assert max(errors.max() for errors in found.values()) == plan.accuracy("c")
     return found

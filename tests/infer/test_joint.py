@@ -11,9 +11,16 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.measurement import JointSums, Rebuilt
+from dpframe.aggregates.measurement import Additive, JointSums, Rebuilt
 from dpframe.infer import effects_of, joint, measurements_of
-from dpframe.infer.joint import ball_impact, box_impact, fine_scales, root, ways_of
+from dpframe.infer.joint import (
+    ball_impact,
+    box_impact,
+    coordinates_of,
+    fine_scales,
+    root,
+    ways_of,
+)
 from tests.laws.neighbours import query_of
 
 X: Any = pl.col("x")
@@ -91,6 +98,21 @@ def test_of_numbers_in_a_box_those_are_drawn_that_err_least(
         monkeypatch.setattr(joint, "least", lambda offered, *_, place=place: offered[place])
         others.append(accuracy())
     assert chosen == min(others)
+
+
+def test_gaussian_noise_on_numbers_twice_as_fine_errs_by_half_as_many_values() -> None:
+    """Rows move them twice as far, so nothing changes; finer numbers alone cost the others more."""
+    frame = dp.Session(epsilon=1).protect(
+        pl.LazyFrame(schema={"x": pl.Int64}), dp.Rows("change-one")
+    )
+    query = query_of(frame.filter(X > 3).agg(dp.sum("x", (0, 9)), dp.count()))
+    tables = [use.part.table for use in measurements_of(query) if isinstance(use.part, Additive)]
+    shares = [(table, Fraction(1)) for table in tables]
+    for drawn in coordinates_of(query.scope, tables, 1):
+        scales = drawn.scales(shares, 1)
+        expected = drawn.impacts(shares, scales)[1]
+        assert drawn.impacts(shares, [2 * scale for scale in scales])[1] == expected
+        assert drawn.impacts(shares, [scales[0], 64 * scales[1]])[1] > expected
 
 
 @pytest.mark.parametrize("width", [1, 1 << 10, 1 << 40])

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 import dpframe as dp
-from dpframe.aggregates.reconstruction import RelatedReconstruction, _is_related, can_be_related
+from dpframe.aggregates.reconstruction import SetReconstruction, _is_related, can_be_related
 from dpframe.infer import related_blocks
 from tests.laws.neighbours import query_of
 
@@ -64,8 +64,9 @@ def test_portions_of_what_is_measured_of_one_statistic_add_up_to_one() -> None:
     for one in found:
         sums: Counter[Any] = Counter()
         for aggregate in one.query.aggregates:
-            assert isinstance(aggregate, RelatedReconstruction)
+            assert isinstance(aggregate, SetReconstruction)
+            assert aggregate.related is not None
             inner = getattr(aggregate.inner, "inner", aggregate.inner)
-            for use, portion in zip(inner.uses, aggregate.portions, strict=True):
+            for use, portion in zip(inner.uses, aggregate.related.portions, strict=True):
                 sums[use.part.tables[0]] += portion
         assert {*sums.values()} == {Fraction(1)}

@@ -20,7 +20,7 @@ import polars as pl
 from dpframe import runner
 from dpframe.aggregates.draw import Draw
 from dpframe.aggregates.keys import KeySelection
-from dpframe.aggregates.margins import CellSums, Margin
+from dpframe.aggregates.margins import Margin, RootSums
 from dpframe.aggregates.measurement import Additive, CellCounts, JointSums
 from dpframe.frames.groups import Groups, digest_of_keys
 from dpframe.frames.joins import JoinPublic
@@ -233,7 +233,7 @@ class Watch:
                     mine = {at: number for at, number in mine.items() if at[0] in listed}
                 keys = _keys_of(translation, real, counted)
                 _check(self.seen, plan, place, mine, _real(counted.tables[real], keys))
-            if isinstance(one.measurement, Additive | Margin | CellSums | JointSums):
+            if isinstance(one.measurement, Additive | JointSums | Margin | RootSums):
                 drawn_of = [counted.tables[real] for real in tables_of(in_run)]
                 exact = exact_numbers(right, in_run, drawn_of)
                 self.seen.vectors += 1

@@ -18,10 +18,12 @@ from dpframe.kernel.plan import (
     Col,
     Grid,
     Listed,
+    Nights,
     One,
     Placed,
     Plan,
     Table,
+    Tree,
     Values,
     Vector,
 )
@@ -111,6 +113,22 @@ def test_rows_that_are_all_there_are_counted_alike(
     always = complete and adjacency == "change-one"
     moved = list(changes(rows(1, 1, entries, always), unit))
     check(norms(One(), facts, adjacency, entries), moved)
+
+
+@pytest.mark.parametrize(("k", "groups", "moved"), [(1, 1, 2), (3, 4, 6), (100, 1, 13)])
+def test_rows_move_a_sum_of_each_width_and_no_more_than_are_drawn(
+    k: int, groups: int, moved: int
+) -> None:
+    """Nine days, one by one and in four pairs: 13 sums of each group, and each row is in two."""
+    keys = Listed((("g", Col("g")), ("day", Col("day"))), (9 * groups,), "")
+    plan = Plan(
+        "add-remove",
+        *((), (Table(0, keys, None, One()),), (), "epsilon"),
+        *(Fraction(0), Fraction(0), ()),
+    )
+    nights = Nights(0, "day", "Date", "1d", "2027-03-01", 9, Tree(2, 2))
+    found = norms_of(plan, [Facts(("g", "day"), k, complete=False)], nights)
+    assert (found.l0, found.l1) == (moved, 2 * k)
 
 
 @pytest.mark.parametrize(("groups", "cells"), [(1, 2), (1, 3), (2, 2), (3, 2), (2, 3)])

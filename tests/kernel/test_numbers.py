@@ -123,6 +123,8 @@ def test_numbers_that_do_not_rise_are_refused(numbers: list[Fraction], place: in
         p.Progression(F(0), F(1), -1),
         p.Ratios((1, 2), 0),
         p.Ratios((1, 2), -1),
+        p.Ratios(tuple(n * n for n in range(70)), 0),
+        p.Ratios(tuple(n * n for n in range(70)), -1),
     ],
 )
 def test_malformed_numbers_are_refused(numbers: p.Numbers) -> None:

@@ -84,6 +84,21 @@ def test_noise_that_is_moved_loses_as_its_tails_say(epsilon: float) -> None:
     )
 
 
+@pytest.mark.parametrize("variance", [F(1, 4), F(1), F(9)])
+def test_noise_on_a_number_that_moves_by_one_loses_what_its_law_says(variance: Fraction) -> None:
+    """Against the sum over all whole numbers."""
+    epsilon = F(1)
+    v, far = float(variance), math.ceil(40 * math.sqrt(variance)) + 2
+    weights = [math.exp(-x * x / (2 * v)) for x in range(-far, far + 1)]
+    whole = math.fsum(weights)
+    exact = math.fsum(
+        max(0.0, a - math.exp(epsilon) * b) / whole
+        for a, b in zip(weights, [*weights[1:], 0.0], strict=True)
+    )
+    found = float(losses.losses_delta(frozenset({(losses.Wholes(variance), 1)}), epsilon))
+    assert exact <= found <= 1.01 * exact
+
+
 LAWS: Sequence[tuple[p.Law, tuple[int, ...]]] = [
     (p.Laplace(F(5, 2), 1), (3,)),
     (p.Laplace(F(5, 2), 1025), (-3,)),

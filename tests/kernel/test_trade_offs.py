@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from dpframe.accounting.gaussian_noise import largest_mu_squared, log_delta_normal
 from dpframe.kernel.trade_offs import (
+    _is_convex,
     bounded_range_mu_squared,
     gaussian_mu_squared,
     laplace_mu_squared,
@@ -195,6 +197,21 @@ def test_corners_are_followed_until_an_analytic_bound_takes_over(variance: int) 
 
     for j in (last // 4, last // 2, last - 1, last, last + 1, 3 * last):
         assert quantile(j) - quantile(j - 1) <= mu
+
+
+@pytest.mark.parametrize(("at", "h"), [("1.5", "1"), ("2", "0.25"), ("0.75", "0.5")])
+def test_later_corners_are_judged_by_three_cells_in_a_row(at: str, h: str) -> None:
+    """What the normal law has before `at`, from `at` on, and after that, in cells of width h: the
+    outer two multiplied, over the square of the one between them.
+    """
+
+    def beyond(k: int) -> Any:
+        return mp.erfc((mp.mpf(at) + k * mp.mpf(h)) / mp.sqrt(2)) / 2
+
+    before, one, after = (beyond(k) - beyond(k + 1) for k in (-1, 0, 1))
+    ratio = before * after / one**2
+    for times, holds in ((1 + 1e-9, True), (1 - 1e-9, False)):
+        assert _is_convex(Decimal(at), Decimal(h), Decimal(str(ratio * times))) is holds
 
 
 def test_a_vector_costs_by_l2() -> None:

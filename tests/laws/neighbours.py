@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.draw import Places
-from dpframe.aggregates.margins import CellSums, Margin
+from dpframe.aggregates.margins import Margin, RootSums
 from dpframe.aggregates.measurement import (
     Additive,
     CellCounts,
@@ -227,7 +227,7 @@ def same(one: Counted, other: Counted) -> bool:
     )
 
 
-def vector(part: Additive | CellSums | Margin | Responses, counted: Counted) -> list[int]:
+def vector(part: Additive | Margin | Responses | RootSums, counted: Counted) -> list[int]:
     """All entries of an additive part, as plain integers."""
     found: list[int] = counted.of(part).numbers(part).ravel().tolist()
     return found
@@ -288,7 +288,7 @@ def score_changes(before: Ballot, after: Ballot, points: int) -> list[tuple[int,
 def moved(part: Measurement, before: Counted, after: Counted, scope: QueryScope) -> Moved:
     """How far the part's vector (of scores, for selections) is between two frames."""
     ranges: list[int] = []
-    if isinstance(part, Additive | CellSums | Margin | Responses):
+    if isinstance(part, Additive | Margin | Responses | RootSums):
         pairs = zip(vector(part, before), vector(part, after), strict=True)
         changes = [(b - a, 1) for a, b in pairs]
     elif isinstance(part, JointSums):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.cdf import BoundDistribution
-from dpframe.aggregates.margins import LevelSums, RootSums
+from dpframe.aggregates.margins import Margin, RootSums
 from dpframe.aggregates.reconstruction import ways_to_measure
 from dpframe.api.query import parts
 from dpframe.audit.likelihood import stated_loss
@@ -103,7 +103,7 @@ def test_what_levels_declare_is_reached() -> None:
             declared = use.sensitivity
             assert (declared.l1, declared.l2_squared) == (found.l1, found.l2_squared)
             assert declared.linf == found.linf == 3 / use.part.step
-            if isinstance(use.part, LevelSums):
+            if isinstance(use.part, Margin):
                 assert (declared.l1, declared.l2_squared) == (6, 18)
 
 
@@ -117,7 +117,7 @@ def test_levels_add_up() -> None:
         counted = exact_tables(several, pair.after)
         for use in measurements_of(several):
             part = use.part
-            assert isinstance(part, LevelSums)
+            assert isinstance(part, Margin)
             cells = counted[part.table].dense(bound.cells.size).tolist()
             width = part.axis.width(part.level)
             sums = [sum(line[i : i + width]) for line in cells for i in range(0, len(line), width)]
@@ -130,7 +130,7 @@ def test_the_square_root_is_drawn_where_a_rho_is_shared() -> None:
         asked = query([text], BY_G, LIMITED)
         found = [[use.part for use in measurements_of(way)] for way in measured(asked)]
         assert any(isinstance(part, RootSums) for parts in found for part in parts) == root
-        assert all(isinstance(part, LevelSums) for part in found[-1])  # of pure epsilon
+        assert all(isinstance(part, Margin) for part in found[-1])  # of pure epsilon
 
 
 # ------------------------------------------------------------------- the square root, of rows

@@ -161,5 +161,5 @@ def test_a_null_that_is_taken_for_false(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_comparison_with_the_first_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison.Lt, "compare", lambda self, a, b: a < b.first())
+    monkeypatch.setattr(comparison.Lt, "lower", lambda self, ns, args, _: args[0] < args[1].first())
     assert finds("pl.col('f64') < pl.col('f64b')")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.aggregates.aggregate import Query
-from dpframe.aggregates.margins import LevelSums
+from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.reconstruction import CellReconstruction, ways_to_measure, with_totals
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.core.units import Rows
@@ -115,7 +115,7 @@ def test_every_histogram_has_a_total(text: str) -> None:
     for way in ways:
         assert all(isinstance(aggregate, CellReconstruction) for aggregate in way.aggregates)
         for use in measurements_of(way):
-            assert isinstance(use.part, LevelSums)
+            assert isinstance(use.part, Margin)
 
 
 def test_what_has_no_total() -> None:

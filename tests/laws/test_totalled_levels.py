@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.cells import WholeCells
-from dpframe.aggregates.margins import LevelSums
+from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.reconstruction import (
     PrefixReconstruction,
     ways_to_measure,
@@ -128,7 +128,7 @@ def test_every_distribution_function_has_counts(text: str, of_values: bool) -> N
     for way in ways:
         assert all(isinstance(aggregate, PrefixReconstruction) for aggregate in way.aggregates)
         for use in measurements_of(way):
-            assert isinstance(use.part, LevelSums)
+            assert isinstance(use.part, Margin)
             assert isinstance(use.part.table.cells, WholeCells) != of_values
 
 

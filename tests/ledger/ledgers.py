@@ -11,14 +11,15 @@ from typing import Any
 from uuid import uuid4
 
 import dpframe as dp
-from dpframe.core.budget import Budget
+from dpframe.core.budget import ApproxDP, Budget
+from dpframe.core.windows import Every
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import PartLedger
+from dpframe.ledger.place import open_ledger
 from dpframe.ledger.record import Seal
 from dpframe.ledger.scopes import Level
 from dpframe.ledger.sqlite import SqliteStore
 from dpframe.ledger.store import Store
-from dpframe.ledger.stored import StoredLedger
 from tests.postgres import run_sql
 
 UNIT = "rows, add-remove"
@@ -46,10 +47,15 @@ def opened(
     name: str = "default",
     key: str | None = None,
     timeout: float = 15.0,
-) -> StoredLedger:
+) -> Ledger:
     """A ledger as another process would open it."""
     store = store_at(place, key, timeout=timeout)
-    return StoredLedger(store, name, dp.PureDP(1) if budget is None else budget)
+    return Ledger(store, name, dp.PureDP(1) if budget is None else budget)
+
+
+def in_memory(budget: Budget, within: ApproxDP | None = None, per: Every | None = None) -> Ledger:
+    """A ledger that is gone when its process ends."""
+    return open_ledger(None, None, budget, within, per=per)
 
 
 def divided(parent: Ledger, parts: int, touched: int, name: str = "") -> list[PartLedger]:

@@ -21,7 +21,6 @@ from dpframe.ledger.approvals import (
     signed,
     valid,
 )
-from dpframe.ledger.memory import MemoryLedger
 from dpframe.ledger.owners import approve
 from dpframe.ledger.record import COLUMNS, Draft, Record, Seal, sealed
 from tests.ledger.ledgers import (
@@ -31,6 +30,7 @@ from tests.ledger.ledgers import (
     divided,
     filled,
     in_child,
+    in_memory,
     opened,
     sql,
     store_at,
@@ -111,7 +111,7 @@ def test_a_part_has_the_approvals_of_the_whole_and_memory_none(place: Place) -> 
     part = divided(whole, 3, 1)[0]
     nested = divided(part, 2, 1)[1]
     assert part.approvals == nested.approvals == whole.approvals != ()
-    assert MemoryLedger(dp.PureDP(1)).approvals == ()
+    assert in_memory(dp.PureDP(1)).approvals == ()
 
 
 def test_ledgers_without_approvals_are_read_as_before(place: Place) -> None:

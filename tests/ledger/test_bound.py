@@ -21,7 +21,6 @@ from dpframe.ledger.approvals import (
     signed,
 )
 from dpframe.ledger.budgets import grant
-from dpframe.ledger.memory import MemoryLedger
 from dpframe.ledger.owners import Terms, approve, revoke
 from dpframe.ledger.record import Draft
 from tests.ledger.ledgers import (
@@ -31,6 +30,7 @@ from tests.ledger.ledgers import (
     divided,
     fresh,
     in_child,
+    in_memory,
     opened,
     store_at,
     verify,
@@ -362,7 +362,7 @@ def test_parts_use_the_runs_of_the_whole(place: Place) -> None:
 
 
 def test_nothing_is_approved_in_memory() -> None:
-    ledger = MemoryLedger(dp.PureDP(1))
+    ledger = in_memory(dp.PureDP(1))
     with pytest.raises(dp.PlanMismatch):
         ledger.charge(TENTH, PRINT, UNIT, Requirement(None))
     assert ledger.identities == ()

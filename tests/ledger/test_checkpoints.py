@@ -22,10 +22,10 @@ from dpframe.ledger import store as transactions
 from dpframe.ledger.account import Account
 from dpframe.ledger.budgets import close, grant
 from dpframe.ledger.chain import Chain, state_of
+from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.owners import approve
 from dpframe.ledger.record import COLUMNS, Draft, Record, Seal
 from dpframe.ledger.sqlite import SqliteStore
-from dpframe.ledger.stored import StoredLedger
 from tests.ledger.ledgers import TENTH, UNIT, Place, in_child, opened, sql, store_at, verify
 from tests.ledger.test_processes import killed_at
 from tests.ledger.test_tampering import KEY, put
@@ -53,10 +53,10 @@ def key(request: pytest.FixtureRequest) -> str | None:
 def used(place: Place, key: str | None, rounds: int = 40) -> None:
     """Budgets of all measures, with grants, approvals and charges of each status."""
     store = store_at(place, key)
-    rho = StoredLedger(store, "rho", dp.ZCDP(1))
-    composed = StoredLedger(store, "composed", dp.ZCDP("0.1"), dp.ApproxDP(1, "1e-6"))
-    pair = StoredLedger(store, "pair", dp.ApproxDP(2, "1e-3"))
-    plain = StoredLedger(store, "plain", BUDGET)
+    rho = Ledger(store, "rho", dp.ZCDP(1))
+    composed = Ledger(store, "composed", dp.ZCDP("0.1"), dp.ApproxDP(1, "1e-6"))
+    pair = Ledger(store, "pair", dp.ApproxDP(2, "1e-3"))
+    plain = Ledger(store, "plain", BUDGET)
     chosen = random.Random(1)
     for n in range(rounds):
         cost = Fraction(1, chosen.choice([7, 100, 1000, 10**9]))
@@ -307,9 +307,9 @@ def test_checkpoints_of_a_copy_vouch_for_nothing_that_a_head_file_remembers(
     path, copy = tmp_path / "budget.db", tmp_path / "copy" / "budget.db"
     copy.parent.mkdir()
 
-    def of(place: Path, pin: Path | None) -> StoredLedger:
+    def of(place: Path, pin: Path | None) -> Ledger:
         head_file._USED.clear()  # as another process
-        return StoredLedger(SqliteStore(place, seal, pin=pin), "default", BUDGET)
+        return Ledger(SqliteStore(place, seal, pin=pin), "default", BUDGET)
 
     of(path, pin).charge(TENTH, "f", UNIT)
     for suffix in ("", ".head"):

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,9 @@ from dpframe.ledger import store as transactions
 from dpframe.ledger.contents import FolderContents, is_held
 from dpframe.ledger.head_file import HeadFile, Seen
 from dpframe.ledger.locks import REGISTER, Exclusive, Turn, _fork
-from dpframe.ledger.memory import MemoryLedger
 from dpframe.ledger.record import Draft, Seal
 from dpframe.ledger.sqlite import lock_of
-from tests.ledger.ledgers import TENTH, UNIT, Place, opened, store_at, verify
+from tests.ledger.ledgers import TENTH, UNIT, Place, in_memory, opened, store_at, verify
 from tests.postgres import Server
 
 fcntl = pytest.importorskip("fcntl")
@@ -228,7 +228,7 @@ def test_a_head_file(tmp_path: Path) -> None:
 
 
 def test_who_computes_a_result(tmp_path: Path) -> None:
-    contents = FolderContents(tmp_path / "b.releases")
+    contents = FolderContents(tmp_path / "b")
     contents.prepare()
     token = "1" * 32
 
@@ -236,8 +236,8 @@ def test_who_computes_a_result(tmp_path: Path) -> None:
         contents.present(token, lambda: contents.write(7, [b"one", b"two"]))
 
     for _ in interrupts(computing):
-        for name in os.listdir(contents.folder):
-            assert not is_held(contents.folder / name)
+        for name in os.listdir(contents.releases):
+            assert not is_held(contents.releases / name)
 
 
 def test_where_ledgers_are() -> None:
@@ -248,18 +248,28 @@ def test_where_ledgers_are() -> None:
         head_file._USED.pop("1", None)
 
 
-def test_a_budget_in_memory() -> None:
+@pytest.mark.parametrize(
+    ("files", "opcodes"),
+    [
+        (("locks.py",), True),
+        (("store.py", "chain.py", "ledger.py"), False),
+        pytest.param(("store.py",), True, marks=pytest.mark.slow),
+    ],
+)
+def test_a_budget_in_memory(files: tuple[str, ...], opcodes: bool) -> None:
     """What is interrupted may count, and what came out has."""
-    ledger, released = MemoryLedger(dp.PureDP(1000)), 0
+    ledger, released = in_memory(dp.PureDP(1000)), 0
 
     def charging() -> None:
         nonlocal released
         ledger.charge(TENTH, "f", UNIT)
         released += 1
 
-    for _ in interrupts(charging, (ALL + "memory.py", ALL + "locks.py")):
+    for _ in interrupts(charging, tuple(ALL + name for name in files), opcodes=opcodes):
         elsewhere(lambda: ledger.charge(dp.PureDP(0), "f"))
         assert ledger.spent.main >= released * TENTH.main
+    assert sum((entry.cost.main for entry in ledger.entries), Fraction(0)) == ledger.spent.main
+    ledger.verify()
 
 
 def assert_usable(place: Place, ledger: Any) -> None:

@@ -22,14 +22,13 @@ from dpframe.ledger import chain as checkpoints
 from dpframe.ledger import store as tables
 from dpframe.ledger import store as transactions
 from dpframe.ledger.budgets import close
-from dpframe.ledger.chain import Chain
+from dpframe.ledger.chain import Chain, row_of
 from dpframe.ledger.contents import FolderContents, locked, removed_if_left
 from dpframe.ledger.kept import Attempt, Begun, Identity, Overtaken, run_key, same_key
-from dpframe.ledger.ledger import Beginning
+from dpframe.ledger.ledger import Beginning, Keeping
 from dpframe.ledger.owners import move, prune, rekey
 from dpframe.ledger.record import Draft, Record, Seal, sealed
 from dpframe.ledger.store import Store, Tables
-from dpframe.ledger.stored import StoredKeeping
 from tests.ledger.ledgers import TENTH, UNIT, Place, fresh, opened, sql, store_at, verify
 from tests.postgres import Server
 
@@ -103,7 +102,7 @@ def forged(place: Place, drafts: Callable[[int], Sequence[Draft]]) -> None:
         seq, tip = chain.length, chain.tip
         for draft in drafts(seq):
             record = sealed(draft, seq + 1, "2026-11-22T03:00:00+00:00", tip, Seal(None))
-            rows.insert(record, Seal(None).head(record.seq, record.hash), new=False)
+            rows.append([row_of(record)], Seal(None).head(record.seq, record.hash))
             seq, tip = record.seq, record.hash
         return seq, tip
 
@@ -236,7 +235,7 @@ def test_checkpoints_know_what_is_kept(place: Place, monkeypatch: pytest.MonkeyP
     assert not chain.whole
     assert chain.checkpoint > failed
     assert list(chain.results.of("default").by_number) == [lost]  # the others are looked up
-    found = StoredKeeping(store, "default")
+    found = Keeping(store, "default")
     assert_found(found, kept, CONTENT)
     assert_found(found, lost, None)
     assert_found(found, failed, None)
@@ -251,7 +250,7 @@ def test_checkpoints_know_what_is_kept(place: Place, monkeypatch: pytest.MonkeyP
         found.finish(failed, CONTENT)
     found.finish(kept, CONTENT)  # as it is
     found.finish(lost, CONTENT)
-    assert not StoredKeeping(store_at(place), "default").is_open(lost)
+    assert not Keeping(store_at(place), "default").is_open(lost)
     assert [one.number for one in found.every()] == [kept, lost, failed]
     verify(place)
 
@@ -265,13 +264,13 @@ def test_checkpoints_know_what_is_kept(place: Place, monkeypatch: pytest.MonkeyP
         keyed.settle(keyed.charge(TENTH, f"{number}", UNIT), "released")
     store = store_at(place, "k" * 32)
     assert sorted(store.read().results.of("default").by_number) == [kept, lost, failed]
-    found = StoredKeeping(store, "default")
+    found = Keeping(store, "default")
     for number in (kept, lost, later):
         assert_found(found, number, CONTENT)
     assert prune(store, None, "Ann", date(2999, 1, 1))[0].attempts[0].number == kept
     for number in range(3 * every):
         keyed.settle(keyed.charge(TENTH, f"{number}", UNIT), "released")
-    found = StoredKeeping(store_at(place, "k" * 32), "default")
+    found = Keeping(store_at(place, "k" * 32), "default")
     for number in (kept, lost, later):
         assert "by Ann" in str(assert_found(found, number, CONTENT).pruned)
     assert prune(store_at(place, "k" * 32), None, "Ann", date(2999, 1, 1)) == []
@@ -296,7 +295,7 @@ def test_results_of_the_edition_before_are_found_behind_a_checkpoint(
     assert isinstance(chain, Chain)
     assert chain.checkpoint > number
     assert not chain.results.of("default").by_number
-    keeping = StoredKeeping(store, "default")
+    keeping = Keeping(store, "default")
     today = replace(IDENTITY, fingerprint="ef" * 32, release=PRINT)
     found = keeping.newest(same_key(today), today)
     assert found is not None
@@ -305,7 +304,7 @@ def test_results_of_the_edition_before_are_found_behind_a_checkpoint(
     assert keeping.newest(same_key(other_release), other_release) is None
 
 
-def assert_found(keeping: StoredKeeping, number: int, content: str | None) -> Attempt:
+def assert_found(keeping: Keeping, number: int, content: str | None) -> Attempt:
     attempt = keeping.attempt(number)
     assert attempt is not None
     assert attempt.content == content
@@ -366,7 +365,7 @@ def test_checkpoints_of_earlier_versions_name_all_results(
     assert sorted(chain.results.of("default").by_number) == numbers
     numbers += [kept(f"{number}") for number in range(15, 40)]
     assert "results" in json.loads(str(checkpoint_of(place).why))
-    found = StoredKeeping(store_at(place), "default")
+    found = Keeping(store_at(place), "default")
     for number in numbers:
         assert_found(found, number, CONTENT)
     verify(place)
@@ -388,7 +387,7 @@ def test_a_result_of_long_ago_that_was_edited_is_refused(
         ledger.settle(numbers[-1], "released", CONTENT)
     edit = "UPDATE records SET why = ? WHERE act = 'kept' AND refers = ?"
     sql(place, edit, "ef" * 32, numbers[0])
-    found = StoredKeeping(store_at(place), "default")
+    found = Keeping(store_at(place), "default")
     assert_found(found, numbers[1], CONTENT)
     with pytest.raises(dp.LedgerError, match="was changed"):
         found.attempt(numbers[0])
@@ -501,29 +500,29 @@ def test_who_is_there_is_seen(place: Place) -> None:
 
 
 def test_leftovers_of_the_dead_are_removed_and_of_the_living_not(tmp_path: Path) -> None:
-    contents = FolderContents(tmp_path / "b.releases")
+    contents = FolderContents(tmp_path / "b")
     contents.prepare()
-    dead = contents.folder / ".000000001-1.parquet.part"
+    dead = contents.releases / ".000000001-1.parquet.part"
     dead.write_bytes(b"half")
-    left = contents.folder / f".{'3' * 32}.lock"
+    left = contents.releases / f".{'3' * 32}.lock"
     left.touch()
-    living = locked(contents.folder / ".000000002-1.parquet.part", [])
-    kept = contents.folder / "000000003-1.parquet"
+    living = locked(contents.releases / ".000000002-1.parquet.part", [])
+    kept = contents.releases / "000000003-1.parquet"
     kept.write_bytes(b"whole")
     contents.prepare()
     assert not dead.exists()
     assert not left.exists()
-    assert (contents.folder / ".000000002-1.parquet.part").exists()
+    assert (contents.releases / ".000000002-1.parquet.part").exists()
     assert kept.exists()
     living.close()
-    assert removed_if_left(contents.folder / ".000000002-1.parquet.part")
+    assert removed_if_left(contents.releases / ".000000002-1.parquet.part")
 
 
 def test_an_incomplete_content_is_none(tmp_path: Path) -> None:
-    contents = FolderContents(tmp_path / "b.releases")
+    contents = FolderContents(tmp_path / "b")
     contents.write(7, [b"one", b"two"])
     assert contents.read(7, 2) == [b"one", b"two"]
-    (contents.folder / "000000007-2.parquet").unlink()
+    (contents.releases / "000000007-2.parquet").unlink()
     assert contents.read(7, 2) is None
 
 

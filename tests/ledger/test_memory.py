@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.core.exact import exact
 from dpframe.ledger.amounts import exact_amount, exact_words
-from dpframe.ledger.memory import MemoryLedger
 from dpframe.ledger.streams import StreamIsOpen, StreamOpening
+from tests.ledger.ledgers import in_memory
 
 amounts = st.fractions(0, 1, max_denominator=1000)
 
@@ -26,7 +26,7 @@ def test_what_is_spent_is_the_sum_of_what_was_admitted(
     costs: list[tuple[Fraction, Fraction]],
 ) -> None:
     budget = dp.ApproxDP(2, "0.9")
-    ledger = MemoryLedger(budget)
+    ledger = in_memory(budget)
     epsilon = delta = Fraction(0)
     for more_epsilon, more_delta in costs:
         fits = epsilon + more_epsilon <= 2 and delta + more_delta <= Fraction(9, 10)
@@ -43,7 +43,7 @@ def test_what_is_spent_is_the_sum_of_what_was_admitted(
 
 
 def test_no_float_is_in_the_ledger() -> None:
-    ledger = MemoryLedger(dp.PureDP(1.0))
+    ledger = in_memory(dp.PureDP(1.0))
     for _ in range(3):
         ledger.charge(dp.PureDP(0.1), "f")
     ledger.charge(dp.PureDP("1/3"), "f")
@@ -55,7 +55,7 @@ def test_no_float_is_in_the_ledger() -> None:
 
 
 def test_a_refused_charge_leaves_no_trace() -> None:
-    ledger = MemoryLedger(dp.ZCDP(1, "1e-6"))
+    ledger = in_memory(dp.ZCDP(1, "1e-6"))
     ledger.charge(dp.ZCDP("0.5"), "first")
     for cost in (dp.ZCDP("0.5000001"), dp.ZCDP("0.1", "1.1e-6")):
         with pytest.raises(dp.BudgetExceeded):
@@ -65,7 +65,7 @@ def test_a_refused_charge_leaves_no_trace() -> None:
 
 
 def test_an_entry_settles_once_it_is_known_how_it_ended() -> None:
-    ledger = MemoryLedger(dp.PureDP(1))
+    ledger = in_memory(dp.PureDP(1))
     numbers = [ledger.charge(dp.PureDP("0.25"), name) for name in "abc"]
     assert {entry.status for entry in ledger.entries} == {"charged"}
     ledger.settle(numbers[2], "failed")
@@ -78,18 +78,18 @@ def test_an_entry_settles_once_it_is_known_how_it_ended() -> None:
 
 
 def test_a_stream_is_paid_for_once() -> None:
-    ledger = MemoryLedger(dp.PureDP(1))
-    opening = StreamOpening("visits", "its definition", 3)
-    number = ledger.charge(dp.PureDP("0.1"), "f", stream=opening)
+    ledger = in_memory(dp.PureDP(1))
+    opening, plan = StreamOpening("visits", "ab" * 32, 3), "cd" * 32
+    number = ledger.charge(dp.PureDP("0.1"), plan, stream=opening)
     found = ledger.streams.find("visits")
-    assert found == opening.opened(number)
+    assert found == opening.opened(number - 1)  # its record is before that of the charge
     with pytest.raises(StreamIsOpen):
-        ledger.charge(dp.PureDP("0.1"), "f", stream=opening)
+        ledger.charge(dp.PureDP("0.1"), plan, stream=opening)
     assert ledger.spent == dp.PureDP("0.1")
 
 
 def test_entries_and_sums_cannot_be_changed_from_outside() -> None:
-    ledger = MemoryLedger(dp.PureDP(1))
+    ledger = in_memory(dp.PureDP(1))
     ledger.charge(dp.PureDP("0.5"), "f")
     (entry,) = ledger.entries
     with pytest.raises(AttributeError):
@@ -102,7 +102,7 @@ def test_entries_and_sums_cannot_be_changed_from_outside() -> None:
 
 def test_threads_share_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is stopped between the comparison and the charge, so that others could come between."""
-    ledger, real = MemoryLedger(dp.PureDP(1)), dp.PureDP.covers
+    ledger, real = in_memory(dp.PureDP(1)), dp.PureDP.covers
     results: list[str] = []
 
     def slowly(budget: Any, cost: Any) -> bool:
@@ -145,7 +145,7 @@ def test_threads_share_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_refusal_names_all_amounts(budget: Any, spent: Any, cost: Any, words: list[str]) -> None:
-    ledger = MemoryLedger(budget)
+    ledger = in_memory(budget)
     ledger.charge(budget.of(exact(spent)), "f")
     with pytest.raises(dp.BudgetExceeded) as caught:
         ledger.charge(cost, "f")
@@ -156,7 +156,7 @@ def test_a_refusal_names_all_amounts(budget: Any, spent: Any, cost: Any, words: 
 
 @given(spent=st.fractions(0, 1, max_denominator=10**12).filter(lambda f: f < 1))
 def test_what_is_said_to_remain_can_be_spent(spent: Fraction) -> None:
-    ledger = MemoryLedger(dp.PureDP(1))
+    ledger = in_memory(dp.PureDP(1))
     ledger.charge(dp.PureDP(spent), "f")
     said = exact_words(dp.PureDP(1 - spent)).removeprefix("epsilon ")
     ledger.charge(dp.PureDP(said), "f")

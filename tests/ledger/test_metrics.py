@@ -13,10 +13,9 @@ import dpframe as dp
 from dpframe.core.windows import Windows, number_of
 from dpframe.ledger.amounts import decimal, decimals, exact_fields, left_fields
 from dpframe.ledger.budgets import close
-from dpframe.ledger.ledger import happened, watched
+from dpframe.ledger.ledger import Ledger, happened, watched
 from dpframe.ledger.report import metrics
 from dpframe.ledger.scopes import WindowScope
-from dpframe.ledger.stored import StoredLedger
 from tests.ledger.ledgers import TENTH, UNIT, Place, filled, opened, store_at
 from tests.ledger.openmetrics import Family, read
 
@@ -54,8 +53,8 @@ def test_what_is_exposed(place: Place) -> None:
     assert of(found["dpframe_ledger_records"]) == 9
 
 
-def monthly(place: Place) -> StoredLedger:
-    return StoredLedger(store_at(place), "default", dp.PureDP(1), per="1mo")
+def monthly(place: Place) -> Ledger:
+    return Ledger(store_at(place), "default", dp.PureDP(1), per="1mo")
 
 
 def test_the_current_window_has_what_is_left_of_it(place: Place) -> None:

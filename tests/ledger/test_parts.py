@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.core.budget import Budget
 from dpframe.ledger.ledger import Ledger
-from dpframe.ledger.memory import MemoryLedger
 from dpframe.ledger.place import open_ledger
-from tests.ledger.ledgers import divided
+from dpframe.ledger.store import MemoryStore
+from tests.ledger.ledgers import divided, in_memory
 from tests.ledger.test_processes import in_child
 
 UNIT = "rows, add-remove"
@@ -51,7 +51,7 @@ def test_the_whole_is_charged_the_dearest_parts_and_everything_else(story: Any) 
     """Part -1 is a query of the whole frame in between."""
     measure, parts, touched, charges = story
     budget = measure.of(Fraction(1), Fraction(1, 10**6))
-    parent = MemoryLedger(budget)
+    parent = in_memory(budget)
     ledgers = divided(parent, parts, touched)
     zero = measure.of(Fraction(0))
     own, totals = zero, [zero] * parts
@@ -77,7 +77,7 @@ def test_the_whole_is_charged_the_dearest_parts_and_everything_else(story: Any) 
 def test_parts_of_parts_are_never_counted_too_low(story: Any) -> None:
     """Each part is divided again; neighbours differ in `touched` parts of parts at most."""
     measure, parts, touched, charges = story
-    parent = MemoryLedger(measure.of(Fraction(20), Fraction(1, 10)))
+    parent = in_memory(measure.of(Fraction(20), Fraction(1, 10)))
     nested = [divided(ledger, 2, min(2, touched)) for ledger in divided(parent, parts, touched)]
     zero = measure.of(Fraction(0))
     totals = {(i, j): zero for i in range(parts) for j in range(2)}
@@ -89,7 +89,7 @@ def test_parts_of_parts_are_never_counted_too_low(story: Any) -> None:
 
 
 def test_a_part_may_come_to_what_the_dearest_has_for_free() -> None:
-    parent = MemoryLedger(dp.PureDP(1))
+    parent = in_memory(dp.PureDP(1))
     a, b, _ = divided(parent, 3, 1)
     a.charge(dp.PureDP("0.6"), "f")
     assert (a.budget, b.budget) == (dp.PureDP(1), dp.PureDP(1))
@@ -108,7 +108,7 @@ def test_a_part_may_come_to_what_the_dearest_has_for_free() -> None:
 
 
 def test_a_refusal_speaks_of_the_part() -> None:
-    parent = MemoryLedger(dp.PureDP(1))
+    parent = in_memory(dp.PureDP(1))
     a, b = divided(parent, 2, 1)
     a.charge(dp.PureDP("0.6"), "f")
     parent.charge(dp.PureDP("0.3"), "f")
@@ -124,11 +124,11 @@ def test_a_refusal_speaks_of_the_part() -> None:
     assert parent.spent == dp.PureDP(1)
 
 
-class Interrupted(MemoryLedger):
+class Interrupted(Ledger):
     """Fails once, before or after the charge is recorded."""
 
     def __init__(self, budget: Budget, after: bool) -> None:
-        super().__init__(budget)
+        super().__init__(MemoryStore(), "default", budget)
         self.after, self.broken = after, False
 
     def charge(self, cost: Budget, fingerprint: str, *rest: Any) -> int:
@@ -155,7 +155,7 @@ def test_an_interrupted_charge_leaves_too_much_counted_or_nothing(after: bool) -
 
 
 def test_another_unit_is_refused_and_charges_nothing() -> None:
-    parent = MemoryLedger(dp.PureDP(1))
+    parent = in_memory(dp.PureDP(1))
     a, _ = divided(parent, 2, 1)
     a.charge(dp.PureDP("0.1"), "f", UNIT)
     with pytest.raises(dp.LedgerError, match="do not add up"):
@@ -193,7 +193,7 @@ def test_a_forked_process_counts_on_what_the_ledger_says(tmp_path: Path) -> None
     parent = open_ledger(path, None, dp.PureDP(1))
     a, b = divided(parent, 2, 1)
     a.charge(dp.PureDP("0.5"), "f")
-    c, d = divided(MemoryLedger(dp.PureDP(1)), 2, 1)
+    c, d = divided(in_memory(dp.PureDP(1)), 2, 1)
     c.charge(dp.PureDP("0.5"), "f")
 
     def refused(use: Callable[[], object]) -> bool:
@@ -222,7 +222,7 @@ def test_a_forked_process_counts_on_what_the_ledger_says(tmp_path: Path) -> None
 
 
 def test_ends_are_recorded_in_both() -> None:
-    parent = MemoryLedger(dp.PureDP(1))
+    parent = in_memory(dp.PureDP(1))
     a, _ = divided(parent, 2, 1)
     parent.charge(dp.PureDP("0.1"), "f")
     number = a.charge(dp.PureDP("0.1"), "f")
@@ -232,7 +232,7 @@ def test_ends_are_recorded_in_both() -> None:
 
 
 def test_what_a_plan_would_add_is_said_for_the_whole() -> None:
-    parent = MemoryLedger(dp.PureDP(1))
+    parent = in_memory(dp.PureDP(1))
     a, b = divided(parent, 2, 1)
     c, d = divided(b, 2, 2)
     a.charge(dp.PureDP("0.5"), "f")

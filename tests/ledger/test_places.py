@@ -17,13 +17,13 @@ import pytest
 import dpframe as dp
 from dpframe.errors import Unsound
 from dpframe.ledger import head_file
-from dpframe.ledger.chain import Chain
+from dpframe.ledger.chain import Chain, row_of
 from dpframe.ledger.head_file import HeadFile
+from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.owners import adopt, move
 from dpframe.ledger.record import Draft, Seal
 from dpframe.ledger.sqlite import SqliteStore, SqliteTables
 from dpframe.ledger.store import Store
-from dpframe.ledger.stored import StoredLedger
 from tests.ledger.ledgers import (
     TENTH,
     UNIT,
@@ -191,18 +191,18 @@ def test_a_pinned_head_stops_a_copy_with_its_head_file(path: Path, key: str | No
     for suffix in ("", ".head"):
         shutil.copy(f"{path}{suffix}", f"{copy}{suffix}")
     budget = dp.PureDP(1)
-    ledger = StoredLedger(SqliteStore(path, seal, pin=pin), "default", budget)
+    ledger = Ledger(SqliteStore(path, seal, pin=pin), "default", budget)
     ledger.charge(TENTH, "f")
     head_file._USED.clear()
     with pytest.raises(dp.LedgerError, match="ends at record 9, and once had 10"):
-        StoredLedger(SqliteStore(copy, seal, pin=pin), "default", budget)
+        Ledger(SqliteStore(copy, seal, pin=pin), "default", budget)
     head_file._USED.clear()
-    without = StoredLedger(SqliteStore(copy, seal), "default", budget)
+    without = Ledger(SqliteStore(copy, seal), "default", budget)
     for _ in range(3):
         without.charge(TENTH, "f")
     head_file._USED.clear()
     with pytest.raises(dp.LedgerError, match="not the one that was there before"):
-        StoredLedger(SqliteStore(copy, seal, pin=pin), "default", budget)
+        Ledger(SqliteStore(copy, seal, pin=pin), "default", budget)
 
 
 def test_the_environment_pins_a_head(path: Path, key: str | None, monkeypatch: Any) -> None:
@@ -240,7 +240,7 @@ def test_what_a_head_file_elsewhere_says_is_not_given_up(path: Path, key: str | 
     pin, seal = path.with_name("pinned"), Seal(key)
     old = path.read_bytes()
     store = SqliteStore(path, seal, pin=pin)
-    StoredLedger(store, "default", dp.PureDP(1)).charge(TENTH, "f")
+    Ledger(store, "default", dp.PureDP(1)).charge(TENTH, "f")
     del store
     path.write_bytes(old)
     Path(f"{path}.head").unlink()
@@ -284,7 +284,7 @@ def old_ledger(path: Path, key: str | None, *, head: bool = True) -> None:
     ):
         record = chain.next(draft)
         chain.extend(record)
-        tables.insert(record, chain.head(), new=record.seq == 1)
+        tables.append([row_of(record)], chain.head(), new=record.seq == 1)
     connection.close()
     made = chain.head()
     if head:
@@ -483,7 +483,7 @@ def test_two_at_once_cannot_both_be_spent(path: Path, there: Place, key: str | N
         codes.append(in_child(lambda: bool(refused_by(ledger))))
         real()
 
-    def refused_by(used: StoredLedger) -> str:
+    def refused_by(used: Ledger) -> str:
         used._store._timeout = 0.05  # type: ignore[attr-defined]
         try:
             used.charge(TENTH, "f")

@@ -14,7 +14,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.cli import main
-from dpframe.ledger.postgres import RELEASES, STREAMS
+from dpframe.ledger.postgres import BESIDE
 from tests.ledger.ledgers import sql, verify
 from tests.postgres import Server, forget_connections
 
@@ -138,4 +138,4 @@ def test_the_manual_makes_the_tables_as_they_are_made() -> None:
         return " ".join(str(text).split())
 
     made = [words(x) for x in STATEMENTS if x.startswith("CREATE")]
-    assert made == [words(x.decode()) for x in (RELEASES, STREAMS)]
+    assert made == [words(x.decode()) for x in BESIDE.values()]

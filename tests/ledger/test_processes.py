@@ -16,8 +16,18 @@ from typing import Any
 import pytest
 
 import dpframe as dp
-from dpframe.ledger.memory import MemoryLedger
-from tests.ledger.ledgers import TENTH, UNIT, Place, exists, fresh, in_child, opened, sql, verify
+from tests.ledger.ledgers import (
+    TENTH,
+    UNIT,
+    Place,
+    exists,
+    fresh,
+    in_child,
+    in_memory,
+    opened,
+    sql,
+    verify,
+)
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
 
@@ -91,7 +101,7 @@ def test_a_forked_process_shares_the_budget_of_its_parent(place: Place) -> None:
 
 
 def test_a_budget_in_memory_does_not_survive_a_fork() -> None:
-    ledger = MemoryLedger(dp.PureDP(1))
+    ledger = in_memory(dp.PureDP(1))
     ledger.charge(TENTH, "parent")
 
     def spend() -> int:

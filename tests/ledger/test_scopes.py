@@ -21,7 +21,7 @@ from dpframe.errors import Unsound
 from dpframe.ledger import chain as checkpoints
 from dpframe.ledger.account import NOBODY, Caller
 from dpframe.ledger.chain import Chain, Charge, read_charge
-from dpframe.ledger.memory import MemoryLedger
+from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.record import Draft, Record, Seal, sealed
 from dpframe.ledger.scopes import (
     Clock,
@@ -36,8 +36,7 @@ from dpframe.ledger.scopes import (
     as_every,
     per_text,
 )
-from dpframe.ledger.stored import StoredLedger
-from tests.ledger.ledgers import UNIT, divided, opened, store_at, verify
+from tests.ledger.ledgers import UNIT, divided, in_memory, opened, store_at, verify
 
 ZERO = dp.ApproxDP(0, 0)
 KEYS = ["a", "b", "c", "d"]
@@ -276,8 +275,8 @@ def test_checkpoints_have_the_totals(path: Path, key: str | None) -> None:
         clocks = (Clock("v", "t", "UTC"), Clock("w", "at", ""))
         return WindowScope(Windows("1mo", first, first + 1, without=False), clocks)
 
-    def windowed() -> StoredLedger:
-        return StoredLedger(store_at(path, key), "monthly", dp.PureDP(1), per="1mo")
+    def windowed() -> Ledger:
+        return Ledger(store_at(path, key), "monthly", dp.PureDP(1), per="1mo")
 
     for n in range(9):
         part = divided(opened(path, dp.PureDP(3), key=key), 3, 2, "days")[n % 3]
@@ -334,8 +333,8 @@ def _written(path: Path, text: str, amount: Budget) -> None:
 
 def test_windows_have_a_budget_each(path: Path) -> None:
     november = number_of("1mo", dt.date(2026, 11, 1))
-    stored = StoredLedger(store_at(path), "default", dp.PureDP(1), per="1mo")
-    for ledger in (stored, MemoryLedger(dp.PureDP(1), per="1mo")):
+    stored = Ledger(store_at(path), "default", dp.PureDP(1), per="1mo")
+    for ledger in (stored, in_memory(dp.PureDP(1), per="1mo")):
         one = WindowScope(Windows("1mo", november, november, without=False))
         both = WindowScope(Windows("1mo", november - 1, november, without=False))
         ledger.charge(dp.PureDP("0.6"), "f", "w", scope=one)
@@ -360,12 +359,12 @@ def test_windows_have_a_budget_each(path: Path) -> None:
     with pytest.raises(
         dp.LedgerError, match="opened for each month, and this session opens it for each week"
     ):
-        StoredLedger(store_at(path), "default", dp.PureDP(1), per="1w")
+        Ledger(store_at(path), "default", dp.PureDP(1), per="1w")
     verify(path)
 
 
 def test_a_closed_budget_has_nothing_left_in_any_window(path: Path) -> None:
-    ledger = StoredLedger(store_at(path), "default", dp.PureDP(1), per="1d")
+    ledger = Ledger(store_at(path), "default", dp.PureDP(1), per="1d")
     ledger.charge(dp.PureDP("0.5"), "f", "w", scope=WindowScope(Windows("1d", 1, 1, without=False)))
     store_at(path).append(lambda chain: Draft("default", "closed", who="ann", why="over"))
     other = WindowScope(Windows("1d", 2, 2, without=False))

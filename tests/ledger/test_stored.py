@@ -19,9 +19,19 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.ledger import chain
 from dpframe.ledger.amounts import exact_words
-from dpframe.ledger.memory import MemoryLedger
 from dpframe.ledger.record import Draft
-from tests.ledger.ledgers import TENTH, UNIT, Place, filled, fresh, opened, sql, store_at, verify
+from tests.ledger.ledgers import (
+    TENTH,
+    UNIT,
+    Place,
+    filled,
+    fresh,
+    in_memory,
+    opened,
+    sql,
+    store_at,
+    verify,
+)
 
 
 def test_ten_tenths_fit_and_the_eleventh_is_refused(place: Place) -> None:
@@ -50,7 +60,7 @@ actions = st.lists(
 @given(taken=actions)
 def test_does_what_the_ledger_in_memory_does(taken: list[Any], place: Place) -> None:
     place, budget = fresh(place, next(numbers)), dp.ApproxDP(2, "0.9")
-    memory = MemoryLedger(budget)
+    memory = in_memory(budget)
     for epsilon, delta, status in taken:
         file = opened(place, budget)
         cost = dp.ApproxDP(epsilon, min(delta, Fraction(99, 100)))
@@ -206,6 +216,27 @@ def test_threads_share_one_budget(place: Place) -> None:
     assert len(refused) == 10
     assert {e.status for e in shared.entries} == {"released"}
     verify(place)
+
+
+@pytest.mark.parametrize("memory", [False, True])
+def test_a_charge_gets_its_own_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: bool
+) -> None:
+    """Also where another thread charges between the end of its transaction and its return."""
+    ledger = in_memory(dp.PureDP(1)) if memory else opened(tmp_path / "budget.db")
+    store, real = ledger._store, ledger._store.write
+    others: list[int] = []
+
+    def overtaken(*given: Any, **more: Any) -> Any:
+        found = real(*given, **more)
+        monkeypatch.setattr(store, "write", real)
+        others.append(ledger.charge(TENTH, "other", UNIT))
+        return found
+
+    monkeypatch.setattr(store, "write", overtaken)
+    number = ledger.charge(TENTH, "own", UNIT)
+    plans = {entry.number: entry.fingerprint for entry in ledger.entries}
+    assert plans == {number: "own", others[0]: "other"}
 
 
 def test_a_clock_that_goes_backwards_changes_nothing(

@@ -162,6 +162,11 @@ def test_sizes_were_exponential() -> None:
     assert inline[2] > 4 * inline[1] > 16 * inline[0]
 
 
+@pytest.mark.parametrize("levels", [4, 5, 6])
+def test_deep_expressions_read_as_often_as_they_have_operations(levels: int) -> None:
+    assert size(deep(levels)) <= MOST * operations(deep(levels))
+
+
 def deep(levels: int) -> Tree:
     return nested('pl.col("f64") ** pl.col("f64b")', "f64b", levels)
 

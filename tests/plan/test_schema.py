@@ -13,8 +13,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import dpframe as dp
+from dpframe.aggregates.reconstructed_error import RunError
 from dpframe.core.budget import Budget
-from dpframe.core.tree import written
+from dpframe.core.tree import forms_of, written
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import (
     MECHANISMS,
@@ -150,27 +151,36 @@ PARTS = [
 ]
 
 
-@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
-def test_fields_are_those_of_the_code(part: type) -> None:
-    named = part.__name__ in codec.KINDS
-    properties = DEFINITIONS[part.__name__ if named else NAMES[part.__name__]]["properties"]
-    fields = [written(field) for field in dataclasses.fields(part)]
+FORMS = [(part, name) for part in PARTS for name in forms_of(part)]
+of_each_form = pytest.mark.parametrize(("part", "form"), FORMS, ids=[name for _, name in FORMS])
+
+
+@of_each_form
+def test_fields_are_those_of_the_code(part: type, form: str) -> None:
+    named = form in codec.KINDS
+    properties = DEFINITIONS[form if named else NAMES[form]]["properties"]
+    said = forms_of(part)[form]
+    fields = [written(field) for field in dataclasses.fields(part) if field.name not in said]
     if part is dp.Plan:
         session = [*DEFINITIONS["session"]["properties"]]
         assert session == ["remaining", "share", "budget"]
         fields = [name for name in fields if name not in (*session, *OF_KERNEL)]
     assert [*properties] == (["kind", *fields] if named else fields)
     if named:
-        assert properties["kind"] == {"const": part.__name__}
+        assert properties["kind"] == {"const": form}
 
 
-@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
-def test_types_are_those_of_the_code(part: type) -> None:
-    named = part.__name__ in codec.KINDS
-    properties = DEFINITIONS[part.__name__ if named else NAMES[part.__name__]]["properties"]
+WITHOUT = {NoisyThreshold: {"NoNoise"}, RunError: {"DistributionSetsError"}}
+"""Kinds that a part refuses."""
+
+
+@of_each_form
+def test_types_are_those_of_the_code(part: type, form: str) -> None:
+    named = form in codec.KINDS
+    properties = DEFINITIONS[form if named else NAMES[form]]["properties"]
     session = DEFINITIONS["session"]["properties"]
     for name, hint in codec.hints_of(part).items():
-        if name in OF_KERNEL:
+        if name in OF_KERNEL or name in forms_of(part)[form]:
             continue
         listed = properties[name] if name in properties else session[name]
         assert admits_null(listed) == (type(None) in typing.get_args(hint) or hint is typing.Any), (
@@ -183,8 +193,7 @@ def test_types_are_those_of_the_code(part: type) -> None:
                 for k in codec.KINDS
                 if any(issubclass(codec.KINDS[k], codec.KINDS[n]) for n in kinds)
             }
-            without = {"NoNoise"} if part is NoisyThreshold else set()  # which refuses it
-            assert set(kinds_of(listed)) == expected - without, name
+            assert set(kinds_of(listed)) == expected - WITHOUT.get(part, set()), name
 
 
 def resolved(node: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What follows from the class statement of an operation that is one method of Polars."""
+"""What follows from the class statement of an operation."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import polars as pl
 import pytest
 
 from dpframe.core.dtypes import STRING
-from dpframe.core.tree import Column, Literal
+from dpframe.core.tree import Call, Column, Literal
 from dpframe.errors import UnsupportedOperation
+from dpframe.rows.arithmetic import Add, TrueDiv
+from dpframe.rows.comparison import IsBetween
 from dpframe.rows.fold import words
+from dpframe.rows.horizontal import SumHorizontal
 from dpframe.rows.nested import ListGet, ToList
 from dpframe.rows.nulls import IsNotNull
-from dpframe.rows.operation import on, operation
+from dpframe.rows.operation import on, operation, spell_out
 from dpframe.rows.strings import Find, Split, StripChars, StripPrefix, TextToText, ToLowercase
 from dpframe.rows.temporal import DateOf
 
@@ -81,3 +84,37 @@ def test_words_and_the_lowered_form_call_the_method_with_the_constants() -> None
     assert words(StripChars(None).of(SOURCE)).endswith(".str.strip_chars()")
     expected = pl.col("s").str.split("a", inclusive=True)
     assert split.apply(pl, pl.col("s")).meta.eq(expected)
+
+
+def test_operators_and_functions_have_their_names_too() -> None:
+    assert (Add.name, Add.reads, Add.arity) == ("add", ("Operator.Plus",), 2)
+    assert TrueDiv.name == "truediv"
+    assert (SumHorizontal.name, SumHorizontal.reads) == ("sum_horizontal", ("SumHorizontal",))
+    assert IsBetween.reads == ("Boolean.IsBetween",)
+
+
+def test_words_leave_out_a_constant_that_has_its_default() -> None:
+    assert words(IsBetween("left").of(SOURCE, TEXT, TEXT)).endswith('("a", "a", closed="left")')
+    assert words(IsBetween().of(SOURCE, TEXT, TEXT)).endswith('("a", "a")')
+    total = SumHorizontal(ignore_nulls=False).of(SOURCE, SOURCE)
+    assert words(total) == 'sum_horizontal(col("s"), col("s"), ignore_nulls=False)'
+    assert words(SumHorizontal().of(SOURCE)) == 'sum_horizontal(col("s"))'
+
+
+def test_a_function_has_as_many_operands_as_it_needs() -> None:
+    assert Add.read([SOURCE, TEXT], None) == Call(Add(), (SOURCE, TEXT))
+    with pytest.raises(LookupError, match="add"):
+        Add.read([SOURCE], None)
+    with pytest.raises(ValueError, match="longer"):
+        Add.read([SOURCE, TEXT, TEXT], None)
+    with pytest.raises(UnsupportedOperation, match="at least one column"):
+        SumHorizontal.read([], {"ignore_nulls": True})
+
+
+def test_examples_name_columns_outside_of_texts() -> None:
+    assert on("s sb", "str.len_bytes()") == spell_out("s.str.len_bytes(); sb.str.len_bytes()")
+    assert spell_out('pl.struct(a=f64, b=d); s.replace({"a": "b"}); d.dt.date() == d') == (
+        'pl.struct(a=pl.col("f64"), b=pl.col("d"))',
+        'pl.col("s").replace({"a": "b"})',
+        'pl.col("d").dt.date() == pl.col("d")',
+    )

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpframe.core.dtypes import BOOLEAN, FLOAT64, INT64, Domain, DType
+from dpframe.core.dtypes import BOOLEAN, FLOAT64, INT64, STRING, Domain, DType
 from dpframe.core.interval import interval
 from dpframe.core.tree import Call, Column, Literal, Tree
 from dpframe.errors import DPFrameError, InvalidBounds
@@ -96,6 +96,24 @@ def test_a_new_value_may_be_nan() -> None:
     without = call("replace", X, old=nan, new=old)
     check(pl.DataFrame({"x": [0.5, math.nan]}), [without])
     assert not domain(without, {"x": Domain(FLOAT64, nan=True)}).nan
+
+
+def test_the_default_counts_where_some_value_is_not_listed() -> None:
+    """A NaN is a value too."""
+
+    def nullable(old: tuple[Any, ...], operand: Domain) -> bool:
+        tree = call(
+            "replace_strict", X, constant(None), old=old, new=(7, 8)[: len(old)], dtype=None
+        )
+        return domain(tree, {"x": operand}).nullable
+
+    text = Domain(STRING, nullable=False, categories=("a", "b"))
+    assert not nullable(("a", "b"), text)
+    assert nullable(("a",), text)
+    assert nullable(("a", "b"), replace(text, nullable=True))
+    number = Domain(FLOAT64, nullable=False, nan=False, categories=(0.5,))
+    assert not nullable((0.5,), number)
+    assert nullable((0.5,), replace(number, nan=True))
 
 
 @pytest.mark.parametrize("name", ["min_horizontal", "max_horizontal"])

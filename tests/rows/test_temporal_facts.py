@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -47,6 +47,13 @@ DAYS = known(DATE, days(1990), days(2020, 12, 31))
 
 def infer(tree: Call, facts: dict[str, Domain]) -> Domain:
     return fold.domain(tree, facts)
+
+
+def test_a_time_of_day_counts_nanoseconds() -> None:
+    second = 10**9
+    found = fold.domain(Literal(time(1, 2, 3, 4), DType("Time")), {})
+    nanoseconds = (3600 + 2 * 60 + 3) * second + 4000
+    assert found.interval == interval(nanoseconds, nanoseconds)
 
 
 @pytest.mark.parametrize("facts", [YEARS, DAYS])

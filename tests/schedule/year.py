@@ -30,10 +30,10 @@ AIMED = """
 import os, signal, sys
 from dpframe.api import reuse
 from dpframe.cli import main
-from dpframe.ledger.stored import StoredLedger
+from dpframe.ledger.ledger import Ledger
 
 point = sys.argv.pop(1)
-charge = StoredLedger.charge
+charge = Ledger.charge
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -43,11 +43,11 @@ def charged(*given, **more):
     die()
 
 if point == "charged":
-    StoredLedger.charge = charged
+    Ledger.charge = charged
 elif point == "computed":
     reuse.ReleaseCache._write = die
 else:
-    StoredLedger.settle = die
+    Ledger.settle = die
 sys.exit(main())
 """
 POINTS = ("charged", "computed", "written")

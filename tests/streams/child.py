@@ -40,7 +40,7 @@ def die_at(place: Any, point: str) -> None:
     """Kill this process at a point of the way of rows that are drawn."""
     book = payer_of(session_of(place)).ledger.streams
     books, contents = type(book), type(book.contents)
-    keep, add = contents.keep, books.add
+    keep, add = contents.keep_rows, books.add
 
     def kept(*given: Any) -> Any:
         if point == "before":
@@ -54,7 +54,7 @@ def die_at(place: Any, point: str) -> None:
         add(*given)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    contents.keep, books.add = kept, added  # type: ignore[method-assign]
+    contents.keep_rows, books.add = kept, added  # type: ignore[method-assign]
 
 
 def main(place: str, what: str, file: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 import dpframe as dp
 from dpframe.cli import main
 from dpframe.ledger import head_file
-from dpframe.ledger.contents import ROWS
+from dpframe.ledger.contents import STREAMS
 from dpframe.ledger.record import Draft
 from tests.ledger.ledgers import store_at, verify
 from tests.streams.child import DATA, opened, session_of, totals
@@ -32,7 +32,7 @@ def backup(path: Path) -> Path:
     there = path.with_name("backup")
     there.mkdir()
     shutil.copy(path, there)
-    shutil.copytree(f"{path}{ROWS}", there / f"{path.name}{ROWS}")
+    shutil.copytree(f"{path}{STREAMS}", there / f"{path.name}{STREAMS}")
     return there
 
 
@@ -44,8 +44,8 @@ def restore(path: Path, there: Path, *, folder: bool) -> None:
             one.unlink()
     shutil.copy(there / path.name, path)
     if folder:
-        shutil.rmtree(f"{path}{ROWS}")
-        shutil.copytree(there / f"{path.name}{ROWS}", f"{path}{ROWS}")
+        shutil.rmtree(f"{path}{STREAMS}")
+        shutil.copytree(there / f"{path.name}{STREAMS}", f"{path}{STREAMS}")
 
 
 def run(act: str, path: Path, *arguments: str) -> int:
@@ -150,6 +150,19 @@ def test_it_has_to_fit_the_budget(path: Path) -> None:
         == 0
     )
     assert run("redraw", path, "--stream", "s", "--charge-again", "--json") == 0
+
+
+def test_a_closed_budget_pays_for_nothing_again(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened(path).release(day(0))
+    Path(f"{path}.head").unlink()
+    assert run("adopt", path) == 0
+    assert run("close", path, "--name", "default") == 0
+    capsys.readouterr()
+    assert run("redraw", path, "--stream", "s", "--charge-again") == 3
+    assert "the budget 'default' was closed on" in capsys.readouterr().err
+    assert session_of(path).spent == dp.ZCDP("0.5")
 
 
 def test_each_copy_is_paid_for(path: Path) -> None:

@@ -89,11 +89,11 @@ def each_row_is_drawn_once(tmp_path: Any) -> None:
     before = second._now()
     found = totals(first, 3)
     contents = type(second._payer.ledger.streams.contents)
-    seen, read = iter([before]), iter([None])
-    now, kept = second._now, contents.read
+    seen, read = iter([before]), iter([[None]])
+    now, kept = second._now, contents.rows
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(second), "_now", lambda self: next(seen, None) or now())
-        patch.setattr(contents, "read", lambda *given: next(read, kept(*given)))
+        patch.setattr(contents, "rows", lambda *given: next(read, kept(*given)))
         second.release(day(0))
     assert totals(opened(place), 3) == found
     assert not opened(place).periods["lost"].any()
@@ -187,11 +187,11 @@ def any_step(patch: Patch) -> None:
 
 def the_last_draw_counts(patch: Patch) -> None:
     def keep(self: Any, stream: int, first: int, content: bytes) -> bytes:
-        self.folder.mkdir(exist_ok=True)
-        self._place(stream, first).write_bytes(content)
+        self.streams.mkdir(exist_ok=True)
+        self._place_of_rows(stream, first).write_bytes(content)
         return content
 
-    patch.setattr(row_contents.FolderRows, "keep", keep)
+    patch.setattr(row_contents.FolderContents, "keep_rows", keep)
 
 
 MISTAKES: Mapping[str, tuple[Callable[[Patch], None], Callable[[], None]]] = {

@@ -61,7 +61,7 @@ def test_rows_that_somebody_puts_there_are_refused(
         said["seal"] = "0" * 64
     content = json.dumps(said).encode()
     if form == "of another period":
-        content = store_at(place, key).rows_of_streams().read(number, 0) or b""
+        content = store_at(place, key).contents.rows(number, [0])[0] or b""
     put(place, number, 1, content)
     for one in (stream, opened(place)):
         with pytest.raises(dp.LedgerError, match="was not drawn by this ledger") as refusal:

@@ -11,7 +11,6 @@ from dpframe.workloads import (
     Axis,
     Degree,
     Estimate,
-    MeasuredLevels,
     MeasuredTables,
     Wanted,
     Workload,
@@ -20,6 +19,11 @@ from dpframe.workloads import (
 from dpframe.workloads.axes import Kind
 from dpframe.workloads.strategy import Strategy
 
+TREES: list[tuple[int, int, Degree]] = [
+    (1, 2, 1), (2, 2, 1), (3, 2, 1), (7, 2, 1), (8, 2, 2), (10, 3, 2), (26, 3, 1), (65, 4, 2),
+    (101, 2, 1), (101, 10, 2), (102, 102, 2),
+]  # fmt: skip
+"""Cells, children of a node, and what is shared, of one group."""
 CASES: list[tuple[tuple[int, ...], int, int, tuple[tuple[int, ...], ...], Degree]] = [
     ((2, 3), 5, 2, ((0, 1), (0,), ()), 1),
     ((2, 3), 7, 3, ((0, 1), (0,), (1,), ()), 1),
@@ -28,6 +32,7 @@ CASES: list[tuple[tuple[int, ...], int, int, tuple[tuple[int, ...], ...], Degree
     ((2, 1, 3), 4, 2, ((0, 1, 2), (1,), (2,)), 1),
     ((4, 2), 1, 2, ((0,), (1,)), 2),
     ((1,), 9, 2, ((0,), ()), 1),
+    *(((), size, branching, ((),), degree) for size, branching, degree in TREES),
 ]
 """Sizes of columns, cells, children of a node, sets, and what is shared."""
 
@@ -122,15 +127,34 @@ def test_what_cannot_be_is_refused(measured: object, weights: tuple[float, ...])
         MeasuredTables((2, 3), Axis.ordered(4), measured, weights)  # type: ignore[arg-type]
 
 
-def test_one_group_errs_as_levels_alone_do() -> None:
-    """Without columns it is the sum of the levels of one tree."""
-    axis = Axis.ordered(9)
-    levels, weights = (0, 2, 4), (3.0, 2.0, 1.0)
-    one = MeasuredLevels(axis, levels, weights)
-    other = MeasuredTables((), axis, tuple(((), level) for level in levels), weights)
-    given = (5.0, 4.0, 3.0), (1.0, 0.5, 0.0)
-    for a, b in zip(one.moments(*given), other.moments((), *given), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12)
-    assert math.isclose(
-        one.moments_of(2, 7, *given)[0], other.moments_of((), 2, 7, *given)[0], rel_tol=1e-12
-    )
+@pytest.mark.parametrize(("size", "branching", "degree"), [*TREES, (70_001, 2, 1), (4000, 7, 2)])
+def test_moments_of_all_prefixes_are_those_of_each(
+    size: int, branching: int, degree: Degree
+) -> None:
+    strategy = strategy_of((), size, branching, ((),), degree)
+    levels = measured_of(strategy)
+    variances = tuple(100 * v for v in strategy.unit_variances)
+    fourths = tuple(30_000 * v * v for v in strategy.unit_variances)
+    spreads, fourth = levels.moments((), variances, fourths)
+    assert spreads.shape == fourth.shape == (size,)
+    rng = np.random.default_rng(size)
+    some = {1, size, max(1, size - 1), *rng.integers(1, size + 1, 12).tolist()}
+    for end in some:
+        expected = levels.moments_of((), 0, end, variances, fourths)
+        assert (spreads[end - 1], fourth[end - 1]) == pytest.approx(expected)
+    assert levels.moments((), variances, (0.0,) * len(fourths))[1].max() == 0
+
+
+@pytest.mark.parametrize(("size", "branching", "degree"), TREES)
+def test_mean_variances_are_no_more_than_the_strategy_says(
+    size: int, branching: int, degree: Degree
+) -> None:
+    """And just that where all leaves are cells."""
+    strategy = strategy_of((), size, branching, ((),), degree)
+    (table,) = strategy.workload.tables
+    nothing = (0.0,) * len(strategy.parts)
+    spreads, _ = measured_of(strategy).moments((), strategy.unit_variances, nothing)
+    said = strategy.error(table)
+    assert spreads.mean() <= said * (1 + 1e-9)
+    if size == branching ** round(math.log(size, branching)):
+        assert spreads.mean() == pytest.approx(said)

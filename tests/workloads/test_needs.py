@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.workloads import Axis, variances_of
+from dpframe.workloads import Axis
 from dpframe.workloads.axes import KINDS, Kind, flat, needs_of, outputs
-from dpframe.workloads.workload import cell_norms, prefix_norms
 from tests.workloads.matrices import axes, nodes, projection, queries
+from tests.workloads.norms import cell_norms, prefix_norms, variances_of
 
 
 def norms(axis: Axis, kind: Kind) -> np.ndarray:

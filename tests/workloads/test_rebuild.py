@@ -22,7 +22,6 @@ from dpframe.workloads import (
     best_tables,
     rounding_variance,
     tables,
-    variances_of,
 )
 from tests.workloads.matrices import (
     KEPT,
@@ -32,6 +31,7 @@ from tests.workloads.matrices import (
     wanted_matrix,
     workloads,
 )
+from tests.workloads.norms import variances_of
 
 WAYS: dict[str, Callable[[Workload], Strategy]] = {
     "tables by rho": lambda workload: tables(workload, 1),
