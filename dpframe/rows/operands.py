@@ -301,8 +301,8 @@ def _holds(dtype: DType, domain: Domain) -> bool:
         return False
     if dtype.is_integer and isinstance(value, int) and dtype.limits is not None:
         return dtype.limits[0] <= value <= dtype.limits[1]
-    if dtype.name == "Enum" and isinstance(value, str):
-        return value in (dtype.categories or ())
+    if dtype.categories is not None:
+        return value in dtype.categories
     if dtype.unit is not None and (domain.dtype.name, domain.dtype.zone) == (
         dtype.name,
         dtype.zone,

@@ -224,7 +224,7 @@ def read_dtype(node: Any) -> DType:
         [(name, body)] = node.items()
         found = _with_parameters(name, body)
     else:
-        raise _unsupported_type("this")
+        raise _unsupported_type("of this form")
     if not found.is_known:
         raise _unsupported_type(found.name)
     return found

@@ -177,6 +177,17 @@ def test_intervals_of_variances_of_few_values_hold_them_beside_a_wide_sum(
         assert held >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / runs)
 
 
+def test_intervals_of_variances_are_the_same_in_another_unit() -> None:
+    def found(unit: float) -> tuple[Floats, Floats]:
+        laws = [(2, unit**2 / 32), (2, unit / 2), (Fraction(1, 4), 1.0)]
+        noise = Independent(tuple((DiscreteLaplace(Fraction(t)), Fraction(s)) for t, s in laws))
+        parts = np.array([1.8 * unit**2]), np.array([0.6 * unit]), np.array([6.0])
+        low, high = variance_ends(parts, noise, unit, 1, 1 - LEVEL)
+        return low / unit**2, high / unit**2
+
+    assert np.array(found(2.0**-8)) == pytest.approx(np.array(found(1.0)))
+
+
 def test_noise_of_a_sum_less_a_mean_times_noise_of_the_count_spreads_as_both_together() -> None:
     """Of one draw: with the count's noise Y the sum's is X = 3 Z + Y, with Z as wide as Y. So
     X - m Y has (9 + (1 - m)**2) times their variance.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.aggregates.margins import best_levels
+from dpframe.workloads import Degree
 
 FRAME = pl.DataFrame(
     {
@@ -101,6 +104,13 @@ def test_the_number_of_values_and_that_of_rows() -> None:
     assert rebuilt(plan) == [True, True, True]
     values = people.agg(v=dp.count("age"), f=dp.cdf("age", bins=EDGES)).plan(epsilon=1)
     assert rebuilt(values) == [True, True]
+
+
+@pytest.mark.parametrize("cells", [2, 3])
+@pytest.mark.parametrize("degree", [1, 2])
+def test_a_total_that_costs_nothing_lowers_the_error(cells: int, degree: Degree) -> None:
+    alone, beside = (best_levels(cells, degree, Fraction(1), is_free) for is_free in (False, True))
+    assert beside.objective() < alone.objective()
 
 
 def test_beside_a_histogram_whichever_errs_least() -> None:

@@ -322,7 +322,10 @@ def test_what_stands_for_listed_values_lies_between_their_ends(connection: Any) 
         assert ends_of(made, "y") == ends
 
 
-PARTS = ("year", "month", "day", "hour", "minute", "second", "quarter", "ordinal_day", "weekday")
+PARTS = (
+    *("year", "month", "day", "hour", "minute", "second"),
+    *("quarter", "ordinal_day", "weekday", "week", "iso_year"),
+)
 
 
 def test_parts_of_moments_lie_between_their_ends(connection: Any) -> None:

@@ -248,3 +248,31 @@ def test_a_plan_never_costs_more_than_the_spend(
         assert plan.cost.slack == 0
     elif "delta" in spend:
         assert plan.cost.slack == plan.requested.slack
+
+
+# ------------------------------------------------------------- individuals and their values
+
+
+@pytest.mark.parametrize(
+    ("limits", "most"),
+    [
+        ([(1, ["g"])], 3),
+        ([(2, ["g"])], 6),
+        ([(2, ["g", "e"])], 2),
+        ([(1, ["g"]), (2, ["g", "e"])], 2),
+        ([(2, ["g"]), (2, ["e"])], 4),
+    ],
+    ids=str,
+)
+def test_an_individual_is_once_in_each_of_its_values_in_each_of_its_groups(
+    limits: list[tuple[int, list[str]]], most: int
+) -> None:
+    """By hand, of three values: a limit on groups alone says nothing of the values in them."""
+    schema: dict[str, Any] = {"who": pl.Int64, "g": pl.String, "e": pl.String}
+    people: Any = dp.Session(epsilon=1).protect(pl.LazyFrame(schema=schema), unit="who")
+    for n, by in limits:
+        people = people.limit_groups(n, by=by)
+    best = dp.argmax("e", candidates=["a", "b", "c"], score=pl.col("who").dp_n_unique())
+    asked: Query = people.group_by("g", keys=["u", "v", "w"]).agg(best)._query
+    (part,) = [use.part for use in measurements_of(asked)]
+    assert part.sensitivity(asked.scope).l1 == most

@@ -4,10 +4,11 @@ one condition of it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from math import exp, isqrt, log
 
 import pytest
@@ -16,7 +17,7 @@ from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel import plan as p
 from dpframe.kernel.frame import Reach
 from dpframe.kernel.laws import pure_rho, tail_of
-from dpframe.kernel.moves import Addition, _change_norms, moves_of
+from dpframe.kernel.moves import Addition, _change_norms, column_of, moves_of
 from dpframe.kernel.verify import _alone
 from tests.kernel.test_oracle import (
     EDGES,
@@ -1053,6 +1054,23 @@ def test_what_persons_move_in_all_nights() -> None:
         assert _found(DAYS, adds=people, every=every, **of_g) == 3 * 9 * 2
     with pytest.raises(Refused, match="no limit holds"):
         _found(*EACH_KEY)
+
+
+@pytest.mark.parametrize(("branching", "levels"), [(2, 1), (3, 2), (2, 4)])
+@pytest.mark.parametrize("run", [1, 2, 3])
+def test_no_choice_of_periods_moves_the_sums_of_a_tree_further(
+    branching: int, levels: int, run: int
+) -> None:
+    """By trying each: a sum of a level is of as many periods as its power of the branching."""
+    tree = p.Tree(branching, levels)
+    column = column_of(p.Nights(0, "d", "Date", "1d", "2027-03-01", 9, tree), run)
+    for chosen in combinations(range(9), run):
+        moved = Counter(
+            (level, day // branching**level) for level in range(levels) for day in chosen
+        )
+        assert sum(moved.values()) <= column.l1
+        assert sum(by * by for by in moved.values()) <= column.l2_squared
+        assert max(moved.values()) <= column.linf
 
 
 def test_squares_that_persons_move_in_all_nights() -> None:

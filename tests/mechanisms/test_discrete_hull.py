@@ -24,6 +24,7 @@ from dpframe.mechanisms import (
     Exposure,
     second_moments,
 )
+from dpframe.mechanisms.discrete_hull import _given
 from dpframe.mechanisms.noise import noise as draw_noise
 from dpframe.plan import codec
 from tests.samplers.seeded import Seeded
@@ -196,6 +197,22 @@ def test_oddness_is_that_of_what_is_drawn(factors: tuple[int, ...]) -> None:
     law = DiscreteHull.around(DiscreteBox.for_pure((1, 64, 4096, 2), 1, Fraction(5)), ONE)
     drawn = draw_noise(law.kernel_law, 100_000, Seeded(4)) @ np.array(factors)
     assert law.oddness_of_sum(factors) == pytest.approx((drawn % 2).mean(), abs=0.01)
+
+
+def test_sums_of_even_parts_are_never_odd() -> None:
+    law = DiscreteHull.around(DiscreteBox.for_pure((1, 64, 4096, 2), 1, Fraction(5)), ONE)
+    assert law.oddness_of_sum((2, 0, 0, 4)) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("radius", [0.0, 1.0, 7.0])
+def test_a_number_beside_the_arches_has_the_cumulants_of_a_uniform_one(radius: float) -> None:
+    """From -2 times the radius to 2 times, by adding up."""
+    law = DiscreteHull(Fraction(1), (1, 3, 9, 2), 1, 1, ONE)
+    found = _given(law.hull, 3, np.array([radius]))
+    values = np.arange(-2.0 * radius, 2.0 * radius + 1.0)
+    second = (values**2).mean()
+    exact = [0.0, second, 0.0, (values**4).mean() - 3 * second**2]
+    assert [cumulant.item() for cumulant in found] == pytest.approx(exact)
 
 
 def test_sums_that_are_not_known_are_refused() -> None:

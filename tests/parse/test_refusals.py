@@ -10,6 +10,7 @@ import pytest
 from dpframe.errors import DPFrameError, InvalidBounds, UnsupportedOperation
 from dpframe.parse.hints import refuse_unserialisable
 from dpframe.parse.reader import read
+from dpframe.parse.size import serialised
 
 from .spellings import SCHEMA, evaluate
 
@@ -299,8 +300,8 @@ def _node(text: str) -> Any:
     class Fake:
         class meta:
             @staticmethod
-            def serialize(format: str) -> str:
-                return text
+            def serialize(stream: Any, format: str) -> None:
+                stream.write(text.encode())
 
     return Fake()
 
@@ -328,6 +329,7 @@ def _node(text: str) -> Any:
         '{"Literal": {"Scalar": {"List": [0]}}}',
         '{"Cast": {"expr": {"Column": "a"}, "dtype": {"Literal": "Later"}, "options": "Strict"}}',
         '{"Cast": {"expr": {"Column": "a"}, "dtype": {"Literal": {"X": 1}}, "options": "Strict"}}',
+        '{"Cast": {"expr": {"Column": "a"}, "dtype": {"Literal": [1, 2]}, "options": "Strict"}}',
         '{"Cast": {"expr": {"Column": "a"}, "dtype": {"Literal": "Int8"}, "options": "Later"}}',
         '{"RenameAlias": {"expr": {"Column": "a"}, "function": {"Later": 1}}}',
         '{"SubPlan": [1, 2]}',
@@ -335,6 +337,7 @@ def _node(text: str) -> Any:
 )
 def test_forms_of_a_later_polars_are_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpframe.parse.reader._as_expression", lambda value, what: value)
+    assert serialised(_node(text)) == text  # else nothing of it would be read
     with pytest.raises(UnsupportedOperation):
         read(_node(text), SCHEMA)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import date
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.aggregates.noise import Independent
+from dpframe.mechanisms import DiscreteLaplace
 from dpframe.parse.reader import read
-from dpframe.release.intervals import _arithmetic, _series
+from dpframe.release.intervals import MissingRows, _arithmetic, _series
 from tests.laws.amounts import amounts
 from tests.plan.documents import plan_of
 
@@ -196,3 +199,21 @@ def test_ends_are_moved_outwards_by_what_floats_may_lack_and_no_more() -> None:
         moved = (end.to_numpy()[:3] - given_end[:3]) * outwards
         assert (moved >= np.abs(given_end[:3]) * 2.0**-49).all()
         assert (moved <= np.abs(given_end[:3]) * 2.0**-40).all()
+
+
+def test_a_ratio_under_a_found_limit_holds_what_noise_and_missing_rows_allow() -> None:
+    """By hand: two missing rows add up to 4 each above the line and up to 8 below it."""
+    below = {"denominator_bounds": (0, 8)}
+    asked = dp.Session(epsilon=1).protect(FRAME.lazy(), dp.Rows())
+    query = asked.agg(r=X.dp_ratio(X, (0, 4), **below))._query
+    (ratio,) = query.aggregates
+    steps = [use.part.step for use in ratio.uses]
+    noise = Independent(tuple((DiscreteLaplace(1 / step), step) for step in steps))
+    values = [np.array([[int(total / step)]]) for total, step in zip((100, 50), steps, strict=True)]
+    unmoved = pl.Series("r", [0.0]), pl.Series("r", [0.0])
+    low, high = MissingRows(2, 2, False, query.scope).widen(
+        ratio, unmoved, values, noise, Fraction(9, 10)
+    )
+    a, b = (float(noise.reach(n, Fraction(95, 100)) * step) for n, step in enumerate(steps))
+    assert low.item() == pytest.approx((100 - a) / (50 + b + 16))
+    assert high.item() == pytest.approx((100 + a + 8) / (50 - b))

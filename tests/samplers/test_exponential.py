@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dpframe.samplers import OS
 from dpframe.samplers.exponential import (
     FILTER_MARGIN,
+    _series,
     bernoulli_exp,
     bracket_exp,
     decay,
@@ -46,6 +47,18 @@ def test_bracket_holds_and_is_narrow(x: Fraction, precision: int) -> None:
     with mpmath.workprec(precision + 600):
         assert lo <= scaled_exp(x, precision) <= hi
     assert hi - lo <= 3
+
+
+@pytest.mark.parametrize("width", [12, 64])
+def test_a_series_holds_for_all_that_rounds_to_its_argument(width: int) -> None:
+    """At both ends of [y, y + 1], for the least and the largest y."""
+    largest = (1 << width - 8) - 1
+    for y in (0, 1, largest // 2, largest):
+        lo, hi = _series(y, width)
+        unit = 1 << width
+        with mpmath.workprec(width + 600):
+            assert lo <= scaled_exp(Fraction(y + 1, unit), width)
+            assert scaled_exp(Fraction(y, unit), width) <= hi
 
 
 def test_bracket_of_zero_and_of_the_very_large() -> None:

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from dpframe.samplers import Runs, ordered, ordered_exponential
 from dpframe.samplers import ordered as ordered_chain
 from dpframe.samplers.exponential import bracket_exp
-from dpframe.samplers.ordered import Chain, windows_of
+from dpframe.samplers.ordered import Chain, _coin, windows_of
 from tests.laws.amounts import amounts
+from tests.samplers.scripted import Script
 from tests.samplers.seeded import Seeded
 
 
@@ -349,3 +350,26 @@ def test_ranks_that_do_not_exist_lengthen_reach() -> None:
     source: Any = Seeded(3)
     found = ordered_exponential(line, (1, 2), 3, Fraction(20_000), source)
     assert found == sorted(found)
+
+
+THIRD = ((1 << 64) - 1) // 3
+"""The first 64 binary digits of one third, and all that follow are these again."""
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words", "heads"),
+    [
+        (Fraction(1, 2), [(1 << 63) - 1], True),
+        (Fraction(1, 2), [1 << 63], False),
+        (Fraction(1, 3), [THIRD - 1], True),
+        (Fraction(1, 3), [THIRD + 1], False),
+        (Fraction(1, 3), [THIRD, THIRD - 1], True),
+        (Fraction(1, 3), [THIRD, THIRD, THIRD + 1], False),
+    ],
+)
+def test_a_coin_compares_digits_until_they_differ(
+    ratio: Fraction, words: list[int], heads: bool
+) -> None:
+    source = Script(single=words)
+    assert _coin(ratio, Fraction(0), source) is heads
+    assert source.exhausted()
