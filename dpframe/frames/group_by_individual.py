@@ -587,8 +587,9 @@ class Gather(Step):
     beside: bool  # Whether the rows stay
 
     def map_exprs(self, change: Change) -> Self:
+        by = map_named(self.by, change)
         made = tuple((name, how, tuple(map(change, of))) for name, how, of in self.aggregates)
-        return replace(self, by=map_named(self.by, change), aggregates=made)
+        return replace(self, by=by, aggregates=made)
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         made = {

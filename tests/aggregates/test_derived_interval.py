@@ -13,13 +13,8 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-<<<<<<< HEAD
 from dpframe.aggregates.mean import _down, _factor, _fieller, _Rule, _up, variance_ends
-from dpframe.aggregates.noise import Independent
-=======
-from dpframe.aggregates.mean import _down, _fieller, _Rule, _up, variance_ends
 from dpframe.aggregates.noise import Independent, noise_law
->>>>>>> main
 from dpframe.aggregates.ratio import ratio_ends, sum_reach
 from dpframe.mechanisms import CombinedNoise, DiscreteGaussian, DiscreteLaplace
 from dpframe.mechanisms.noise import noise as draw_noise
@@ -182,7 +177,6 @@ def test_intervals_of_variances_of_few_values_hold_them_beside_a_wide_sum(
         assert held >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / runs)
 
 
-<<<<<<< HEAD
 def test_factors_of_intervals_do_for_the_count_of_each_group() -> None:
     laws = [(2, Fraction(1, 32)), (2, Fraction(1, 2)), (Fraction(1, 4), Fraction(1))]
     noise = Independent(tuple((DiscreteLaplace(Fraction(t)), step) for t, step in laws))
@@ -190,7 +184,8 @@ def test_factors_of_intervals_do_for_the_count_of_each_group() -> None:
     found = rule._factors(counts)
     assert found[0] > found[1] > 1
     assert (found >= [_factor(rule, float(count)) for count in counts]).all()
-=======
+
+
 def test_intervals_of_variances_are_the_same_in_another_unit() -> None:
     def found(unit: float) -> tuple[Floats, Floats]:
         laws = [(2, unit**2 / 32), (2, unit / 2), (Fraction(1, 4), 1.0)]
@@ -212,7 +207,6 @@ def test_noise_of_a_sum_less_a_mean_times_noise_of_the_count_spreads_as_both_tog
     means = np.array([-2.0, 0.0, 0.5, 2.0])
     found = _Rule(noise, 2.0, 1, Fraction(1, 20))._spread(means)
     assert found == pytest.approx(10**6 * (9 + (1 - means) ** 2), rel=0.02)
->>>>>>> main
 
 
 @pytest.mark.parametrize("bounds", [(0, 1e-300), (0, 1e-160), (-(2.0**99), 2.0**99)])

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
 import re
-from functools import cache
-=======
 from fractions import Fraction
->>>>>>> main
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,15 +12,12 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-<<<<<<< HEAD
 from dpframe import pipeline
 from dpframe.aggregates.aggregate import variance_of
+from dpframe.aggregates.margins import best_levels
 from dpframe.aggregates.reconstruction import PrefixReconstruction
 from dpframe.api.query import parts
-=======
-from dpframe.aggregates.margins import best_levels
 from dpframe.workloads import Degree
->>>>>>> main
 
 FRAME = pl.DataFrame(
     {

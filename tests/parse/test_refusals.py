@@ -329,7 +329,6 @@ def _node(text: str) -> Any:
         '{"Literal": {"Scalar": {"List": [0]}}}',
         '{"Cast": {"expr": {"Column": "a"}, "dtype": {"Literal": "Later"}, "options": "Strict"}}',
         '{"Cast": {"expr": {"Column": "a"}, "dtype": {"Literal": {"X": 1}}, "options": "Strict"}}',
-        '{"Cast": {"expr": {"Column": "a"}, "dtype": {"Literal": [1, 2]}, "options": "Strict"}}',
         '{"Cast": {"expr": {"Column": "a"}, "dtype": {"Literal": "Int8"}, "options": "Later"}}',
         '{"RenameAlias": {"expr": {"Column": "a"}, "function": {"Later": 1}}}',
         '{"SubPlan": [1, 2]}',
@@ -340,6 +339,16 @@ def test_forms_of_a_later_polars_are_refused(text: str, monkeypatch: pytest.Monk
     assert serialised(_node(text)) == text  # else nothing of it would be read
     with pytest.raises(UnsupportedOperation):
         read(_node(text), SCHEMA)
+
+
+@pytest.mark.parametrize("form", ["[1, 2]", "null", '{"List": "Int8", "Array": "Int8"}'])
+def test_a_type_of_a_later_form_is_refused_as_a_type(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpframe.parse.reader._as_expression", lambda value, what: value)
+    cast = f'{{"expr": {{"Column": "a"}}, "dtype": {{"Literal": {form}}}, "options": "Strict"}}'
+    with pytest.raises(UnsupportedOperation, match="the type of this form is not supported"):
+        read(_node(f'{{"Cast": {cast}}}'), SCHEMA)
 
 
 def test_nothing_of_polars_own_text_is_shown() -> None:
