@@ -102,8 +102,8 @@ def test_the_error_of_a_function_is_that_of_its_mean_number() -> None:
     """Beside the (n + 1) / 2 cells on average that one would be added up from."""
     function, found = beside_a_count()
     noise = [variance_of(found.laws, key) for key in function.keys]
-    measured, numbers = function.edges.measured, function.run
-    each = [measured.moments_of(0, n + 1, noise, [0.0] * len(noise))[0] for n in range(numbers)]
+    tables, numbers, nothing = function.edges.tables, function.run, [0.0] * len(noise)
+    each = [tables.moments_of((), 0, n + 1, noise, nothing)[0] for n in range(numbers)]
     expected = np.mean(each) / ((numbers + 1) / 2)
     assert function.squared_error(found.query.scope, found.laws) == pytest.approx(expected)
 
