@@ -32,7 +32,7 @@ from dpframe.kernel.frame import Reach
 from dpframe.kernel.moves import _of_changes, _of_coming, _with_total, moves_of
 from dpframe.ledger.scopes import Timeline
 from dpframe.rows.operation import RowOperation
-from dpframe.workloads import running
+from dpframe.workloads import prefix_sums
 
 _SECTION = re.compile(r"^(?P<title>[A-Z][a-z]+)\n-{3,}\n", re.MULTILINE)
 STEPS = {
@@ -149,7 +149,7 @@ def composition() -> str:
 def streams() -> str:
     """What is proved of streams."""
     parts = [_entry("What is drawn each night", NightlySums)]
-    for title, module in (("Columns of coefficients", running), ("Growing frames", nights)):
+    for title, module in (("Columns of coefficients", prefix_sums), ("Growing frames", nights)):
         said = sections(module)
         where = f"*`{module.__name__.replace('.', '/')}.py`*"
         parts.append(f"### {title}\n\n{where}\n\n{markdown(said[''])}")

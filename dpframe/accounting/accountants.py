@@ -387,7 +387,7 @@ def _discrete_laplace(step: float, steps: int, a: Floats) -> Floats:
 # Privacy loss distributions, to account for events whose parameters are fixed.
 #
 # Exact for noise, but for rounding. Of choices only the range of losses is known: those of one
-# range are taken together (`dpframe.kernel.choices`), others by a pair that is the worst at every
+# range are taken together (`dpframe.kernel.losses`), others by a pair that is the worst at every
 # epsilon alone.
 
 _ADDED: Final = 1e-9

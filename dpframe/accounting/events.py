@@ -197,7 +197,7 @@ class SharedExponentialEvent(ExponentialEvent):
     """One of several choices whose ranges are known by their sum and their largest only.
 
     The events of all of them, as unequal as both allow, cost no less than the choices do; but of
-    many equal ones no less is known than of each separately, see `dpframe.kernel.choices`.
+    many equal ones no less is known than of each separately, see `dpframe.kernel.losses`.
     """
 
 

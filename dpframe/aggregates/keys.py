@@ -107,7 +107,7 @@ class WeighedKeys(KeySelection):
     Proof
     -----
     An individual in t groups, t no more than limits allow, has the largest weight k in each with
-    t k**2 <= N**2, or less (`dpframe.lower.weighed`). It follows from the individual's own
+    t k**2 <= N**2, or less (`dpframe.lower.pairs`). It follows from the individual's own
     groups, so no other individual's weights change with it, and the vector of sums moves by N at
     most in L2. The rest is the theorem of `WeighedThreshold`: all other releases about groups in
     which the individual is alone belong to B there, and all releases about other groups are

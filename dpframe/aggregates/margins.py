@@ -35,7 +35,7 @@ from dpframe.workloads import (
     tables,
     tables_with_total,
 )
-from dpframe.workloads.running import coefficients
+from dpframe.workloads.prefix_sums import coefficients
 
 # -- margins: sums of one exact table by some of its columns and by runs of its cells, with noise -
 

@@ -34,7 +34,7 @@ from dpframe.kernel import plan as kernel
 from dpframe.kernel.moves import Through, column_of
 from dpframe.mechanisms import AdditiveTask
 from dpframe.workloads import RunningSums
-from dpframe.workloads.running import coefficients
+from dpframe.workloads.prefix_sums import coefficients
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class NightlySums(Measurement):
     ---------
     All results of all nights together, for frames that grow, cost the same as one vector with
     independent noise. Its L2 norm (for pure epsilon L1) moves by the norm of a column of the
-    coefficients (`dpframe.workloads.running`) times the contribution of one individual
+    coefficients (`dpframe.workloads.prefix_sums`) times the contribution of one individual
     (`dpframe.frames.nights`). That holds for any acts after results of earlier nights: which
     nights are released, when, and which rows are added, although these may depend on earlier
     results. Each row of noise is drawn once.

@@ -75,7 +75,7 @@ from dpframe.parse.size import shown
 from dpframe.report.notebook import frame_html, frame_words
 from dpframe.rows.cast import Cast
 from dpframe.rows.failures import FAILURES
-from dpframe.rows.nulls import FillNan, FillNull
+from dpframe.rows.logic import FillNan, FillNull
 from dpframe.rows.polars_dtypes import from_polars, to_polars
 from dpframe.rows.suggest import did_you_mean, unknown_column
 from dpframe.sealed import all_sealed, has_rows

@@ -55,8 +55,7 @@ from dpframe.planning import LimitRule, has_normal_noise, noise_in_rows, sizes_t
 from dpframe.report import Plan
 from dpframe.rows.comparison import IsBetween
 from dpframe.rows.fold import domain
-from dpframe.rows.logic import And, Not, When
-from dpframe.rows.nulls import IsNotNan
+from dpframe.rows.logic import And, IsNotNan, Not, When
 
 _STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
 _ROUND = tuple(int(step * 10**power) for power in range(1, 6) for step in _STEPS)

@@ -29,7 +29,7 @@ from dpframe.lower.text_files import (
     require_readable,
     value,
 )
-from dpframe.plan.remarks import SCANNED
+from dpframe.plan.pieces import SCANNED
 from dpframe.redaction import location
 from dpframe.rows.failures import FAILURES
 

@@ -53,7 +53,7 @@ from dpframe.ledger.place import open_ledger
 from dpframe.ledger.record import short_text
 from dpframe.ledger.scopes import Level
 from dpframe.lower.engines.polars_engine import PolarsMode
-from dpframe.plan.remarks import owner_remark
+from dpframe.plan.pieces import owner_remark
 from dpframe.release import Intervals, read_intervals
 from dpframe.report import Plan
 from dpframe.report.errors import typical_value

@@ -237,7 +237,7 @@ EVERYWHERE = frozenset((POLARS, *SQL))
 #
 # With m_g rows in group g, k is the largest whole number with k**2 sum(m_g**2) <= N**2, and 2**12
 # at most, where N = floor(2**12 n) for a norm n. It is found by integers alone, see
-# `dpframe.lower.weighed`.
+# `dpframe.lower.pairs`.
 
 
 WEIGHT_BITS: Final = PARTS.bit_length() - 1

@@ -44,7 +44,7 @@ from dpframe.frames.windows_read import windows_read
 from dpframe.infer import Place, PlannedDraw, PlannedMeasurement, Way
 from dpframe.mechanisms import AdditiveMechanism, Choice, CombinedNoise, VectorMechanism
 from dpframe.plan import ForcedError, NoisyAggregate, PlanColumn, PlanOutput, PlanQuery, PlanStep
-from dpframe.plan.joint_draw import JointDraw
+from dpframe.plan.noisy_aggregate import JointDraw
 from dpframe.plan.several import all_windows, together
 from dpframe.plan.types_read import types_read
 from dpframe.report import Plan

@@ -48,7 +48,7 @@ from dpframe.mechanisms import KeyMechanism
 from dpframe.plan import NoisyAggregate, PlanIdentifying, PlanTypical
 from dpframe.plan.error import error_of_run, errors_by_edge, errors_by_set
 from dpframe.plan.looks import looks_identifying
-from dpframe.plan.remarks import FAILS, NOBODY
+from dpframe.plan.pieces import FAILS, NOBODY
 from dpframe.report.notebook import domain_words, limits_words
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.fold import domain, lower, words

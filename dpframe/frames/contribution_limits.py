@@ -310,7 +310,7 @@ class LimitNorm(Step):
 
     With m_g rows of an individual in group g the norm is sqrt(sum(m_g**2)), and for what counts an
     individual once in each group the root of the number of its groups. The rows themselves stay:
-    what is added up over them later is weighed, see `dpframe.lower.weighed`.
+    what is added up over them later is weighed, see `dpframe.lower.pairs`.
 
     Guarantee
     ---------

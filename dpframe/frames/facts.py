@@ -18,9 +18,8 @@ from dpframe.kernel.frame import Facts, Limit, rename_limits
 from dpframe.rows.comparison import IsBetween
 from dpframe.rows.constants import listed, physical
 from dpframe.rows.layouts import distinct
-from dpframe.rows.logic import And, Not
+from dpframe.rows.logic import And, IsFinite, IsNotNan, IsNotNull, IsNull, Not
 from dpframe.rows.lookup import IsIn
-from dpframe.rows.nulls import IsFinite, IsNotNan, IsNotNull, IsNull
 from dpframe.rows.suggest import did_you_mean, unknown_column
 
 

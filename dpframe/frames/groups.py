@@ -21,9 +21,8 @@ from dpframe.core.dtypes import NULL, Columns
 from dpframe.core.tree import Column, Literal, Named, Tree
 from dpframe.frames.public import digest
 from dpframe.rows.fold import domain, outer_words
-from dpframe.rows.logic import When
+from dpframe.rows.logic import IsNotNull, When
 from dpframe.rows.lookup import IsIn
-from dpframe.rows.nulls import IsNotNull
 
 
 @dataclass(frozen=True, slots=True, eq=False)

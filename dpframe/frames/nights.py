@@ -19,7 +19,7 @@ it look at must not change either.
 
 Guarantee
 ---------
-With the coefficients w of the nights (`dpframe.workloads.running`), all nights together move by
+With the coefficients w of the nights (`dpframe.workloads.prefix_sums`), all nights together move by
 no more than if the individual had contributions in the first `run` periods, in `keys` keys and
 with `rows` rows in each.
 

@@ -30,7 +30,7 @@ from dpframe.frames.relation import Concat, FramePart, Relation
 from dpframe.frames.row_steps import Drop, DropNulls, Filter, Rename, Select, WithColumns
 from dpframe.rows.comparison import Eq
 from dpframe.rows.fold import domain
-from dpframe.rows.nulls import IsNotNull, IsNull
+from dpframe.rows.logic import IsNotNull, IsNull
 from dpframe.rows.possible import CLOCK, TIME, Known, by_clocks, holds_one, may_be, times_of
 
 __all__ = ["windows_read"]

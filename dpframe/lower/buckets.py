@@ -37,8 +37,7 @@ from dpframe.frames.relation import Relation, frames_of
 from dpframe.lower.engines.polars_engine import PolarsEngine
 from dpframe.lower.pair_limits import adds_up_over_people
 from dpframe.lower.read_once import Frames, Lower, columns_read, held, read_once, unsure
-from dpframe.lower.sink import Sink, can_sink
-from dpframe.lower.spill import Spill, can_spill, put_aside
+from dpframe.lower.spill import Sink, Spill, can_sink, can_spill, put_aside
 from dpframe.lower.tables import Lowered
 from dpframe.progress import part
 from dpframe.rows.layouts import grouped

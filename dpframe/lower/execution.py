@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
+from threading import Lock
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -20,7 +24,6 @@ from dpframe.frames.per_individual import without
 from dpframe.frames.relation import Relation
 from dpframe.lower.buckets import in_buckets, people_of
 from dpframe.lower.engines.engine import ClusterLost, Engine, require_supported
-from dpframe.lower.engines.log import log_failure
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.from_plan import PlanTables
 from dpframe.lower.read_once import columns_read, read_once
@@ -28,6 +31,43 @@ from dpframe.lower.tables import Lowered, count_cells, group_columns, lower_quer
 from dpframe.mechanisms.salt import fresh_salt
 from dpframe.rows.failures import FAILURES, unexpected
 from dpframe.rows.operation import Namespace
+
+# What engines say when they fail, for the owner of the data alone.
+#
+# It may quote private values. So it is hidden unless the environment names a file for it; handlers
+# of the application do not see it then either.
+
+VARIABLE = "DPFRAME_ENGINE_LOG"
+_NAME = "dpframe.engine"
+_ONE_AT_A_TIME = Lock()
+
+
+@contextmanager
+def log_failure() -> Iterator[None]:
+    """Write a failure, in full, to the file that `DPFRAME_ENGINE_LOG` names, if any."""
+    try:
+        yield
+    except FAILURES:
+        path = os.environ.get(VARIABLE)
+        if path:
+            _write(path)
+        raise
+
+
+def _write(path: str) -> None:
+    record = logging.LogRecord(
+        _NAME, logging.DEBUG, "", 0, "an engine failed", None, sys.exc_info()
+    )
+    with _ONE_AT_A_TIME:
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_APPEND, 0o600))  # only the owner may read it
+            handler = logging.FileHandler(path, encoding="utf-8")
+        except OSError:
+            return  # the failure itself is what counts
+        handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
+        handler.emit(record)
+        handler.close()
+
 
 Tables: TypeAlias = "tuple[Lowered, ...]"
 T = TypeVar("T")

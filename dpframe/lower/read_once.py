@@ -22,8 +22,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
-from dpframe.lower.sink import Sink
-from dpframe.lower.spill import Spill, can_spill, put_aside
+from dpframe.lower.spill import Sink, Spill, can_spill, put_aside
 from dpframe.lower.tables import Lowered
 
 __all__ = ["columns_read", "held", "read_once", "unsure"]

@@ -32,8 +32,7 @@ from dpframe.frames.relation import Binary, FramePart, Relation
 from dpframe.frames.sampling import owner_columns, within_windows
 from dpframe.frames.windows_read import windows_read
 from dpframe.lower.bind import bind_facts
-from dpframe.lower.numbering import listed_keys, numbered
-from dpframe.lower.packing import in_batches, in_memory, packable
+from dpframe.lower.numbering import in_batches, in_memory, listed_keys, numbered, packable
 from dpframe.lower.pair_limits import (
     UNIT,
     PairLimit,

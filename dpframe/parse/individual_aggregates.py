@@ -34,7 +34,7 @@ from dpframe.parse.reader import Reader
 from dpframe.parse.reader import tree_of as row_tree
 from dpframe.rows.constants import constant
 from dpframe.rows.fold import domain
-from dpframe.rows.nulls import IsNull
+from dpframe.rows.logic import IsNull
 from dpframe.rows.operation import Operand
 
 _METHODS: Mapping[str, IndividualAggregate] = {

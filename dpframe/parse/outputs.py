@@ -56,8 +56,7 @@ from dpframe.parse.selectors import output_name
 from dpframe.parse.size import SQL, TooLargeError, marked, serialised, too_large
 from dpframe.rows.constants import constant
 from dpframe.rows.fold import domain, outer_words, words
-from dpframe.rows.logic import And, When
-from dpframe.rows.nulls import FillNull, IsNotNan, IsNotNull, IsNull
+from dpframe.rows.logic import And, FillNull, IsNotNan, IsNotNull, IsNull, When
 from dpframe.rows.operation import Values
 from dpframe.rows.polars_dtypes import to_polars
 

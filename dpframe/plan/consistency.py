@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from itertools import accumulate
 
-from dpframe.core.budget import GDP, ZCDP, ApproxDP
+from dpframe.aggregates.reconstructed_error import RebuiltError
+from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget
+from dpframe.core.exact import float_down, float_up
 from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity, ScoreRange
 from dpframe.core.units import Identifier
 from dpframe.errors import DPFrameError
@@ -23,12 +26,10 @@ from dpframe.mechanisms import (
 )
 from dpframe.plan.data import PlanData
 from dpframe.plan.document import earlier_fingerprint
-from dpframe.plan.drawn_together import of_draws
-from dpframe.plan.noisy_aggregate import NoisyAggregate
+from dpframe.plan.noisy_aggregate import JointDraw, NoisyAggregate
 from dpframe.plan.parameters import contradicts_parameters
-from dpframe.plan.pieces import FoundLimit
+from dpframe.plan.pieces import FoundLimit, PlanOutput
 from dpframe.plan.several import after_search, blocks_of, distinct_names, whole_fields
-from dpframe.plan.stated_costs import understated_costs
 
 COMPOSITIONS = ("sum", "numerical", "zcdp")
 SPLITS = ("least error", "equal", "weights")
@@ -240,3 +241,153 @@ def _are_ranges(scores: ScoreRange, spread: ContributionBounds) -> bool:
         and largest**2 <= squared <= scores.l1 * largest
         and squared <= scores.l1**2 <= most * squared
     )
+
+
+# What must hold of what a plan draws jointly: one draw, at one cost, of what its noise
+# covers.
+
+
+def of_draws(plan: PlanData) -> Iterator[str]:
+    """A joint draw is one draw, at one cost, whose noise covers what is stated of rows."""
+    firsts: dict[int, NoisyAggregate] = {}
+    grouped = plan.grouping is not None and (plan.groups is None or plan.groups > 1)
+    margins = _margins(plan)
+    for i, release in enumerate(plan.releases):
+        first = firsts.setdefault(release.draw, release)
+        if release.draw not in (len(firsts) - 1, first.draw) or not 0 <= first.draw < len(firsts):
+            yield f"releases[{i}].draw"
+        if first is not release and (first.joint is None or _draw_key(first) != _draw_key(release)):
+            yield f"releases[{i}].draw"
+        vectors = margins.get(i)
+        if release.joint is not None and vectors is not None and vectors != {release.entries}:
+            yield f"releases[{i}].entries"
+        many = grouped if vectors is None else max(vectors) > 1
+        if release.joint is not None and not _is_of_draw(release, release.joint, many):
+            yield f"releases[{i}].joint"
+
+
+def _margins(plan: PlanData) -> dict[int, set[int]]:
+    """How many groups the tables have that grouping sets are rebuilt from, as outputs say that use
+    them, by the numbers of releases.
+    """
+    result: dict[int, set[int]] = {}
+    for output in plan.outputs:
+        rule = output.error
+        rebuilt = isinstance(rule, RebuiltError) and len(output.releases) == rule.parts
+        sizes = rule.table_sizes if isinstance(rule, RebuiltError) else _margin_sizes(output)
+        if rebuilt or len(sizes) == len(output.releases):
+            for number, size in zip(output.releases, sizes, strict=True):
+                result.setdefault(number, set()).add(size)
+    return result
+
+
+def _margin_sizes(output: PlanOutput) -> list[int]:
+    """The same of an output that says no error, by the margins that its definition begins with."""
+    result = []
+    for part in output.definition if isinstance(output.definition, list) else []:
+        if not isinstance(part, dict) or part.get("type") != "Margin":
+            break
+        sizes, kept = part.get("sizes"), part.get("kept")
+        if not isinstance(sizes, list) or not isinstance(kept, list):
+            return []
+        whole = [size for size in sizes if type(size) is int]
+        places = [place for place in kept if type(place) is int and 0 <= place < len(whole)]
+        if len(whole) != len(sizes) or len(places) != len(kept):
+            return []
+        result.append(math.prod(whole[place] for place in places))
+    return result
+
+
+def _draw_key(release: NoisyAggregate) -> tuple[object, ...]:
+    """All that is of the draw, and not of one of its numbers."""
+    joint = release.joint
+    vector = None if joint is None else replace(joint, factors=(), divisor=1)
+    return release.law, release.cost, release.spread, release.repeats, release.entries, vector
+
+
+def _is_of_draw(release: NoisyAggregate, joint: JointDraw, many: bool) -> bool:
+    """Whether the noise of a vector covers it."""
+    numbers, law = len(joint.widths), release.law
+    if not numbers or not len(joint.turned) == len(joint.factors) == numbers or joint.divisor < 1:
+        return False
+    if isinstance(law, VectorMechanism):
+        return law.covers(joint.box(release.spread, many))
+    return not joint.arches and isinstance(law, AdditiveMechanism)
+
+
+# Whether a plan that is read costs what it states: its mechanisms are counted again.
+#
+# A stated cost below that of the noise would show a reviewer more privacy than there is. Mechanisms
+# are chosen so that they cost what is stated at most. Most costs are exact and so is the
+# comparison; where floats are counted with, another machine may round their last digits in another
+# way, so a thousand-millionth more is let pass there.
+
+_ROUNDING = Fraction(1, 10**9)
+"""What floats may differ by between machines."""
+_MOST_REPEATS = 10**6
+"""The number of uses of a mechanism whose losses are composed: no plan has as many."""
+
+
+def understated_costs(plan: PlanData) -> Iterator[str]:
+    """The costs that are below those of the mechanisms, by where they stand in the plan."""
+    for i, release in enumerate(plan.releases):
+        if not _is_enough(release):
+            yield f"releases[{i}].cost"
+    if plan.found is None:
+        if not _is_enough_for_all(plan):
+            yield "cost"
+        return
+    # the search, and the query under each limit, whose plan shows the last
+    search, query = next(blocks_of(plan)), after_search(plan)
+    costs = [release.cost for release in search.draws]
+    if any(not _sums([*costs, choice.cost], plan.cost) for choice in plan.found.choices):
+        yield "cost"
+    if not _is_enough_for_all(replace(query, cost=plan.found.choices[-1].cost)):
+        yield "found.choices"
+
+
+def _is_enough(release: NoisyAggregate) -> bool:
+    """Whether the stated cost of a release covers its mechanism."""
+    cost, law, exposure = release.cost, release.law, release.exposure
+    failure = law.failure(exposure)
+    if isinstance(cost, ZCDP):
+        return law.rho_cost(exposure) <= cost.main and failure <= cost.slack
+    if isinstance(cost, GDP):
+        squared = law.mu_squared_cost(exposure)
+        return squared is not None and squared <= cost.main * (1 + _ROUNDING)
+    epsilon = law.epsilon_cost(exposure)
+    if epsilon is not None:
+        return epsilon <= cost.main and failure <= cost.slack
+    delta = law.delta_at(cost.main, exposure)
+    return bool(cost.slack) and delta <= cost.slack * (1 + _ROUNDING)
+
+
+def _is_enough_for_all(plan: PlanData) -> bool:
+    """Whether the cost of the plan covers those of its releases, composed as it says."""
+    costs = [release.cost for release in plan.draws]
+    if plan.composition == "sum":
+        return _sums(costs, plan.cost)
+    if not all(isinstance(cost, ZCDP) for cost in costs) or plan.cost.currency != "epsilon":
+        return False
+    return plan.cost.main * (1 + _ROUNDING) >= _composed(plan)
+
+
+def _sums(costs: list[Budget], whole: Budget) -> bool:
+    if any(cost.currency != whole.currency for cost in costs):
+        return False
+    main = sum((cost.main for cost in costs), Fraction(0))
+    return main <= whole.main and sum((cost.slack for cost in costs), Fraction(0)) <= whole.slack
+
+
+def _composed(plan: PlanData) -> float:
+    """The epsilon of all releases together at the plan's delta."""
+    from dpframe.accounting.accountants import PrivacyLossAccountant
+    from dpframe.accounting.gaussian_noise import epsilon_of_rho
+
+    if plan.composition == "numerical":
+        if sum(release.repeats for release in plan.draws) > _MOST_REPEATS:
+            return math.inf
+        return PrivacyLossAccountant(plan.events).epsilon(plan.cost.slack)
+    rho = sum((release.cost.main for release in plan.draws), Fraction(0))
+    slack = plan.cost.slack - sum((release.cost.slack for release in plan.draws), Fraction(0))
+    return epsilon_of_rho(Fraction(float_up(rho)), float_down(slack))

@@ -19,22 +19,285 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
+from math import isqrt
 from pathlib import Path
 from typing import Any
 
 from dpframe.core.regular import by_rules, canonical, require_room, write_out
+from dpframe.core.sensitivity import ContributionBounds
 from dpframe.core.tree import written
 from dpframe.errors import PlanMismatch, UnsupportedOperation
+from dpframe.kernel import plan as kernel
 from dpframe.kernel.plan import Plan, Refused, plan_of, write
 from dpframe.ledger.amounts import decimals
 from dpframe.plan.codec import Malformed, decode, encode
 from dpframe.plan.data import PlanData
-from dpframe.plan.draws import renumber, with_draws, without_own_draws
-from dpframe.plan.earlier import complete, complete_session
-from dpframe.plan.meaning import meaning
-from dpframe.plan.parameters import template, without_values
+from dpframe.plan.parameters import template, without, without_values
+
+# What happens by a physical plan, in the form that fingerprints are made of. The order of outputs
+# does not change it, and values of parameters may be left out.
+
+_PLACES = {
+    "input": "frames",
+    "left": "frames",
+    "right": "frames",
+    "frame": "frames",
+    "table": "tables",
+    "tables": "tables",
+    "draw": "draws",
+}
+"""Fields that name other items by their places, each with the list of these items."""
+
+
+def meaning(plan: kernel.Plan, allowed: Mapping[str, str]) -> str:
+    """The digest of a physical plan. Values of the parameters in `allowed`, which has what is
+    allowed of each in words, are no part of it.
+    """
+    found = json.loads(kernel.write(plan))
+    if allowed:
+        found = _without_values(found, allowed)
+    return _digest_of_item(_in_order(found))
+
+
+def _digest_of_item(found: object) -> str:
+    text = json.dumps(found, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _in_order(plan: dict[str, Any]) -> dict[str, Any]:
+    """A plan with its draws in the order of their digests, and tables and frames in the order of
+    their first use. A plan that finds groups in rounds keeps its own order.
+    """
+    plan = {**plan, "options": list(map(_in_order, plan["options"]))}
+    if len(plan["draws"]) < 2 or any(frame["node"] == "Without" for frame in plan["frames"]):
+        return plan
+    # digests of draws, in which digests of tables and frames stand for their places, and nothing
+    # for places of other draws
+    known: dict[str, dict[int, Any]] = {
+        "frames": {},
+        "tables": {},
+        "draws": dict.fromkeys(range(len(plan["draws"]))),
+    }
+    for kind in ("frames", "tables"):
+        for place, item in enumerate(plan[kind]):
+            known[kind][place] = _digest_of_item(_replace_places(item, known))
+    digests = [_digest_of_item(_replace_places(draw, known)) for draw in plan["draws"]]
+    draws = sorted(range(len(digests)), key=lambda place: digests[place])
+    tables = _by_use(
+        plan, "tables", _places_in([plan["draws"][place] for place in draws], "tables")
+    )
+    frames = _by_use(
+        plan, "frames", _places_in([plan["tables"][place] for place in tables], "frames")
+    )
+    orders = {"frames": frames, "tables": tables, "draws": draws}
+    new = {kind: {old: n for n, old in enumerate(order)} for kind, order in orders.items()}
+    return plan | {
+        kind: [_replace_places(plan[kind][old], new) for old in order]
+        for kind, order in orders.items()
+    }
+
+
+def _replace_places(
+    found: Mapping[str, Any], new: Mapping[str, Mapping[int, Any]]
+) -> dict[str, Any]:
+    """A part of a plan with something else in place of the places that it names."""
+    result = {}
+    for name, item in found.items():
+        if name in _PLACES:
+            places = new[_PLACES[name]]
+            result[name] = [*map(places.get, item)] if isinstance(item, list) else places[item]
+        else:  # nothing in a list names a place
+            result[name] = _replace_places(item, new) if isinstance(item, dict) else item
+    return result
+
+
+def _places_in(items: Iterable[Mapping[str, Any]], kind: str) -> Iterator[int]:
+    """The places in a list that some parts of a plan name, in order."""
+    for found in items:
+        for name, item in found.items():
+            if _PLACES.get(name) == kind:
+                yield from item if isinstance(item, list) else [item]
+            elif isinstance(item, dict):
+                yield from _places_in([item], kind)
+
+
+def _by_use(plan: Mapping[str, Any], kind: str, first: Iterable[int]) -> list[int]:
+    """All places of a list: those that are named first, each after those that it names itself, and
+    then those that nothing names.
+    """
+    order: dict[int, None] = {}
+    left = [*reversed([*first, *range(len(plan[kind]))])]
+    while left:
+        place = left.pop()
+        inner = [p for p in _places_in([plan[kind][place]], kind) if p not in order]
+        if place in order:
+            continue
+        if inner:
+            left += [place, *reversed(inner)]
+        else:
+            order[place] = None
+    return [*order]
+
+
+def _without_values(found: Any, allowed: Mapping[str, str]) -> Any:
+    """A part of a plan without the values of some parameters."""
+    if isinstance(found, list):
+        return [_without_values(item, allowed) for item in found]
+    if not isinstance(found, dict):
+        return found
+    if found["node"] == "Lit" and found["parameter"] in allowed:
+        return {**found, "value": None}
+    result = {name: _without_values(item, allowed) for name, item in found.items()}
+    if found["node"] == "Call":
+        result["constants"] = without(json.loads(found["constants"]), allowed)
+    return result
+
+
+# Which releases of a document are drawn jointly, and which are of weighed individuals.
+#
+# A release that is drawn alone says nothing of its draw, and one of individuals that are not
+# weighed nothing of a norm: documents of such plans are what they were before there were any.
+
+
+def without_own_draws(plan: dict[str, Any]) -> dict[str, Any]:
+    """The document of a plan, where releases that are drawn alone do not say so, and those of
+    individuals that are not weighed say no norm. Of numbers that are moved separately conditions
+    and arches are left out.
+    """
+    releases = []
+    for release in plan["releases"]:
+        spread, joint = release["spread"], release["joint"]
+        if spread["norm"] is None:
+            spread = {name: item for name, item in spread.items() if name != "norm"}
+        release = {**release, "spread": spread}
+        if joint is None:
+            release = {n: item for n, item in release.items() if n not in ("draw", "joint")}
+        else:
+            conditions = () if joint["conditions"] else ("conditions", "kept")
+            unsaid = (*conditions, *(() if joint["arches"] else ("arches",)))
+            release["joint"] = {n: item for n, item in joint.items() if n not in unsaid}
+        releases.append(release)
+    return {**plan, "releases": releases}
+
+
+def _with_nothing(joint: object) -> object:
+    if not isinstance(joint, dict):
+        return joint
+    none = () if {"conditions", "kept"} & joint.keys() else ("conditions", "kept")
+    return {"arches": [], **joint, **{name: [] for name in none}}
+
+
+def with_norm(spread: object) -> object:
+    """The document of how an individual's rows are spread, with a norm."""
+    return {**spread, "norm": None} if isinstance(spread, dict) and "norm" not in spread else spread
+
+
+def with_draws(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with the draws of all releases, numbered in the order in which they appear."""
+    if not isinstance(plan.get("releases"), list):
+        return {**plan}
+    found, drawn = list[Any](), set[object]()
+    for release in plan["releases"]:
+        made = release
+        if isinstance(release, dict) and "draw" not in release and "joint" not in release:
+            made = {**release, "draw": len(drawn), "joint": None}
+        elif isinstance(release, dict) and "joint" in release:
+            made = {**release, "joint": _with_nothing(release["joint"])}
+        if isinstance(made, dict) and "spread" in made:
+            made = {**made, "spread": with_norm(made["spread"])}
+        found.append(made)
+        if isinstance(made, dict):
+            drawn.add(repr(made.get("draw")))
+    return {**plan, "releases": found}
+
+
+def renumber(releases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Releases in another order, with draws numbered by it."""
+    numbers: dict[object, int] = {}
+    result = []
+    for place, release in enumerate(releases):
+        number = numbers.setdefault(release.get("draw", f"alone {place}"), len(numbers))
+        result.append({**release, "draw": number} if "draw" in release else dict(release))
+    return result
+
+
+# Plan documents of earlier versions: the fields that they lack follow from the rest.
+#
+# Documents of the first edition lack
+#
+# - the budget to charge, which becomes None;
+# - for a private choice, the range of an individual's score changes in one group. It becomes what
+#   the rows of one group can change, or more where the sums do not show that;
+# - for a mean or a variance, the middle of the bounds, at which values are centred. It becomes the
+#   middle as a float.
+#
+# The fingerprint of a completed plan includes these fields.
+
+_CENTRED = {"MeanError": ("GridSum", "grid"), "VarianceError": ("SquareSum", "inner")}
+"""Which statistic of an output centres its values, and where that says the point."""
+
+
+def complete_session(session: Mapping[str, Any]) -> dict[str, Any]:
+    """The session of a document, with the budget."""
+    return {"budget": None, **session}
+
+
+def complete(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The plan of a document, with its missing fields; equal to it if nothing is missing. Raises
+    `Malformed` when that cannot follow because numbers are invalid.
+    """
+    result = dict(plan)
+    for name, fill in (("releases", _with_largest), ("outputs", _with_middle)):
+        if isinstance(result.get(name), list):
+            result[name] = [fill(i) if isinstance(i, dict) else i for i in result[name]]
+    return result
+
+
+def _with_largest(release: dict[str, Any]) -> dict[str, Any]:
+    scores = release.get("scores")
+    if not isinstance(scores, dict) or scores.keys() != {"l1", "l2_squared"}:
+        return release
+    total = decode(Fraction, scores["l1"], "scores.l1")
+    squared = decode(Fraction, scores["l2_squared"], "scores.l2_squared")
+    spread = decode(ContributionBounds, with_norm(release.get("spread")), "spread")
+    # the range in one group, whose sum and the sum of squares over groups are known
+    root = Fraction(isqrt(max(0, squared.numerator * squared.denominator)), squared.denominator)
+    largest = min(total, root)
+    if spread.is_bounded and spread.tight[0]:
+        rows, _, per_group = spread.tight
+        if squared == spread.l2_squared * (total / rows) ** 2:
+            largest = per_group * (total / rows)
+    return {**release, "scores": {**scores, "linf": str(largest)}}
+
+
+def _with_middle(output: dict[str, Any]) -> dict[str, Any]:
+    error = output.get("error")
+    if not isinstance(error, dict) or "middle" in error:
+        return output
+    for kind, (statistic, grid) in _CENTRED.items():
+        if error.get("kind") == kind:
+            centre = _centre(output.get("definition"), statistic, grid)
+            return output if centre is None else {**output, "error": {**error, "middle": centre}}
+    return output
+
+
+def _centre(definition: object, statistic: str, grid: str) -> object:
+    """The first point that such a statistic centres values at; None if none exists."""
+    if isinstance(definition, list):
+        parts = (_centre(part, statistic, grid) for part in definition)
+        return next((centre for centre in parts if centre is not None), None)
+    if not isinstance(definition, dict):
+        return None
+    if definition.get("type") != statistic:
+        return _centre([*definition.values()], statistic, grid)
+    try:
+        return definition[grid]["centre"]["fraction"]
+    except (KeyError, TypeError):
+        return None
+
 
 SCHEMA_VERSION = 2
 _FIRST_VERSION = 1

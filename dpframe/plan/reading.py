@@ -66,7 +66,7 @@ from dpframe.frames.nodes import named_rows, plain_step_of, row_of, rows_of
 from dpframe.frames.per_individual import Extremes, PerIndividual, WithoutFound
 from dpframe.frames.row_steps import Drop, DropNulls, Filter, Rename, Select, WithColumns
 from dpframe.kernel import plan as kernel
-from dpframe.workloads.running import coefficients
+from dpframe.workloads.prefix_sums import coefficients
 
 _OVER = "over_individual"
 _PLAIN_STEPS = (

@@ -18,10 +18,9 @@ from dpframe.kernel import Plan as PhysicalPlan
 from dpframe.kernel.plan import write
 from dpframe.kernel.render import render as render_physical
 from dpframe.plan import PlanData, document
-from dpframe.plan.agreement import disagreement
+from dpframe.plan.agreement import disagreement, require_verified
 from dpframe.plan.codec import as_fields, hints_of
 from dpframe.plan.consistency import contradiction
-from dpframe.plan.verified import require_verified
 from dpframe.report.difference import differences
 from dpframe.report.first_page import questions_in
 from dpframe.report.plots import plot_plan

@@ -13,8 +13,8 @@ from dpframe.frames.definition import Json, objects_in
 from dpframe.mechanisms import KeyMechanism
 from dpframe.plan import PlanData
 from dpframe.plan.looks import looks_identifying
+from dpframe.plan.pieces import FAILS, NOBODY, is_risk
 from dpframe.plan.reading import columns_in, named_in, trees_in
-from dpframe.plan.remarks import FAILS, NOBODY, is_risk
 from dpframe.report.errors import Typical, too_wide, warnings_at
 from dpframe.report.numbers import reword, shown
 from dpframe.report.structure import calls_in, definitions_in, options_of, structural_risks

@@ -41,9 +41,8 @@ from dpframe.rows.constants import (
     physical,
 )
 from dpframe.rows.layouts import unordered
-from dpframe.rows.logic import When
+from dpframe.rows.logic import IsNotNull, When
 from dpframe.rows.nested import ListContains
-from dpframe.rows.nulls import IsNotNull
 from dpframe.rows.operands import as_type, boolean, convert, converted, merged, supertype, when
 from dpframe.rows.operation import (
     Infix,

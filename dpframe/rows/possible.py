@@ -19,9 +19,8 @@ from dpframe.core.windows import AFTER, BEFORE, Every, first_day
 from dpframe.rows.comparison import IsBetween
 from dpframe.rows.constants import physical
 from dpframe.rows.fold import domain
-from dpframe.rows.logic import And, Not, Or
+from dpframe.rows.logic import And, IsNotNull, IsNull, Not, Or
 from dpframe.rows.lookup import IsIn
-from dpframe.rows.nulls import IsNotNull, IsNull
 from dpframe.rows.operands import INT64_LIMITS
 from dpframe.rows.temporal import (
     DAY,

@@ -4,6 +4,18 @@ follow from what is measured. It knows nothing of queries, nor how noise is draw
 
 from dpframe.workloads.axes import Axis, Factor, Kind, block_sums
 from dpframe.workloads.moments import MeasuredTables
+from dpframe.workloads.prefix_sums import (
+    MOST_PERIODS,
+    MOST_ROOT_CELLS,
+    PeriodTree,
+    RootPrefixes,
+    RunningSums,
+    SquareRoot,
+    best_tree,
+    squared,
+    sum_of_night,
+    toeplitz_sums,
+)
 from dpframe.workloads.rebuild import (
     MANY_CELLS,
     Estimate,
@@ -12,16 +24,6 @@ from dpframe.workloads.rebuild import (
     nearest_nonnegative,
     rounding_variance,
     whole_deviation,
-)
-from dpframe.workloads.root_prefixes import MOST_ROOT_CELLS, RootPrefixes, toeplitz_sums
-from dpframe.workloads.running import (
-    MOST_PERIODS,
-    PeriodTree,
-    RunningSums,
-    SquareRoot,
-    best_tree,
-    squared,
-    sum_of_night,
 )
 from dpframe.workloads.strategy import (
     Degree,

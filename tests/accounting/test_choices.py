@@ -20,7 +20,7 @@ from dpframe.accounting import (
     SharedExponentialEvent,
     ZCDPAccountant,
 )
-from dpframe.kernel.choices import cells_of, loss_masses
+from dpframe.kernel.losses import cells_of, loss_masses
 
 Floats = NDArray[np.float64]
 

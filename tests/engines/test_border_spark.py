@@ -163,7 +163,7 @@ def test_a_session_without_a_border_is_refused(
     session: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one would be whose optimiser moves conditions across what it should not."""
-    from dpframe.api import probe
+    from dpframe.api import source as probe
     from dpframe.lower.engines import spark_engine
 
     settings = session.sparkContext.getConf().getAll(), session.sql("SET").collect()

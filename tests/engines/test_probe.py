@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.api import probe
+from dpframe.api import source as probe
 from dpframe.lower.engines import duckdb_engine
 from dpframe.lower.engines.duckdb_engine import Border, DuckDBEngine
 from dpframe.lower.engines.polars_engine import POLARS

@@ -20,7 +20,7 @@ from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.statistics import RowCount, UnitCount
 from dpframe.core.units import norm_in_parts
 from dpframe.kernel.frame import PARTS
-from dpframe.lower import weighed
+from dpframe.lower import pairs as weighing
 from tests.laws.amounts import examples
 from tests.laws.individuals import (
     GROUPINGS,
@@ -144,7 +144,7 @@ def test_weights_are_the_largest_that_keep_the_norm() -> None:
         near = [n for k in (1, 2, 3, 4095, 4096) for n in _around(norm * norm, k * k)]
         some = sorted({s for s in [*squares, *near] if 0 < s < 2**62})
         made = pl.select(s=pl.Series(some, dtype=pl.Int64)).select(
-            weighed._weight(pl.col("s"), norm, pl)
+            weighing._weight(pl.col("s"), norm, pl)
         )
         assert made.to_series().to_list() == [weight(s, norm) for s in some]
 
@@ -159,7 +159,7 @@ def test_a_wrong_root_never_makes_a_weight_too_large(monkeypatch: pytest.MonkeyP
         exact = pl.Expr.sqrt
         monkeypatch.setattr(pl.Expr, "sqrt", lambda column, off=off, root=exact: root(column) + off)
         made = pl.select(s=pl.Series(some, dtype=pl.Int64)).select(
-            weighed._weight(pl.col("s"), norm, pl)
+            weighing._weight(pl.col("s"), norm, pl)
         )
         monkeypatch.undo()
         found = zip(some, made.to_series().to_list(), strict=True)
@@ -210,8 +210,8 @@ PLANTED = {
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_mistakes_are_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = weighed._weight
-    monkeypatch.setattr(weighed, "_weight", lambda *given: PLANTED[name](exact(*given)))
+    exact = weighing._weight
+    monkeypatch.setattr(weighing, "_weight", lambda *given: PLANTED[name](exact(*given)))
     frames = [frame_of([]), frame_of(person(POOLS["g"][:3], 7))]
     with pytest.raises(AssertionError, match="declared"):
         check_limits(query(["dp.count()"], BY_G, ["f.limit_norm(2)"]), Pair(frames[0], frames[1]))

@@ -36,8 +36,7 @@ from dpframe.lower.engines.polars_engine import (
     has_disk,
     room_for,
 )
-from dpframe.lower.sink import Sink, can_sink
-from dpframe.lower.spill import Spill, can_spill
+from dpframe.lower.spill import Sink, Spill, can_sink, can_spill
 from dpframe.rows.failures import OPTIMIZATIONS
 from tests.engines.plans import FRAMES, PLANS, query
 from tests.engines.running import exact, on_polars, one_hash
@@ -320,7 +319,7 @@ def test_files_have_no_names(
 _KILLED = """
 import os, signal, sys, tempfile
 import polars as pl
-from dpframe.lower.sink import Sink
+from dpframe.lower.spill import Sink
 from dpframe.lower.spill import Spill
 tempfile.tempdir = sys.argv[1]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpframe.kernel.plan import Refused, plan_of
 from dpframe.plan import document
-from dpframe.plan.meaning import meaning
+from dpframe.plan.document import meaning
 
 Path = tuple[str | int, ...]
 

@@ -16,7 +16,7 @@ import dpframe as dp
 from dpframe.core.sensitivity import ContributionBounds, ScoreRange
 from dpframe.plan import PlanIdentifying, document
 from dpframe.plan.codec import Malformed, encode
-from dpframe.plan.earlier import complete, complete_session
+from dpframe.plan.document import complete, complete_session
 from tests.plan.documents import of_version_1, patients, plan_of
 from tests.plan.edits import with_digest, with_fingerprint, with_value
 from tests.score_ranges import of_one

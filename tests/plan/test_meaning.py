@@ -11,7 +11,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.kernel import Plan
-from dpframe.plan.meaning import meaning
+from dpframe.plan.document import meaning
 from tests.kernel.mutate import mutants
 from tests.laws.amounts import amounts
 from tests.plan.documents import ALL, plan_of

@@ -12,8 +12,8 @@ from dpframe.rows.arithmetic import Add, TrueDiv
 from dpframe.rows.comparison import IsBetween
 from dpframe.rows.fold import words
 from dpframe.rows.horizontal import SumHorizontal
+from dpframe.rows.logic import IsNotNull
 from dpframe.rows.nested import ListGet, ToList
-from dpframe.rows.nulls import IsNotNull
 from dpframe.rows.operation import on, operation, spell_out
 from dpframe.rows.strings import Find, Split, StripChars, StripPrefix, TextToText, ToLowercase
 from dpframe.rows.temporal import DateOf

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpframe.workloads.running import SquareRoot, squared
+from dpframe.workloads.prefix_sums import SquareRoot, squared
 from tests.ledger.ledgers import Place
 from tests.schedule.year import POINTS, SITES, Year
 from tests.streams.nights import column

@@ -26,7 +26,7 @@ from dpframe.lower import execution as lower_execution
 from dpframe.parse.parts import of_first_periods
 from dpframe.planning import Prepared, tables_of
 from dpframe.workloads import PeriodTree, RunningSums
-from dpframe.workloads.running import coefficients
+from dpframe.workloads.prefix_sums import coefficients
 
 START = dt.date(2027, 1, 1)
 SCHEMA = {"who": pl.Int64, "day": pl.Date, "key": pl.String, "x": pl.Int64}

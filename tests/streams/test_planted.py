@@ -16,8 +16,8 @@ from dpframe.kernel import moves
 from dpframe.kernel.frame import Facts, GroupLimit, RowLimit
 from dpframe.ledger import contents as row_contents
 from dpframe.release import nightly as released
-from dpframe.workloads import running
-from dpframe.workloads.running import PeriodTree, SquareRoot
+from dpframe.workloads import prefix_sums
+from dpframe.workloads.prefix_sums import PeriodTree, SquareRoot
 from tests.laws import kernel_mistakes
 from tests.streams.child import opened, totals
 from tests.streams.nights import START, Row, assert_within, day, moved, prepared_of, vectors
@@ -224,8 +224,8 @@ def test_a_second_draw_is_caught(tmp_path: Any) -> None:
 
 
 def test_a_wrong_inverse_is_caught(monkeypatch: Patch) -> None:
-    right = running.prefix_inverse
-    monkeypatch.setattr(running, "prefix_inverse", lambda length: right(length) * 1.001)
+    right = prefix_sums.prefix_inverse
+    monkeypatch.setattr(prefix_sums, "prefix_inverse", lambda length: right(length) * 1.001)
     with pytest.raises(AssertionError):
         totals_are_exact(monkeypatch)
     assert released.filled  # the module that uses it

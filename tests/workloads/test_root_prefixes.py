@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dpframe.kernel import moves
 from dpframe.kernel.moves import Column
 from dpframe.workloads import MOST_ROOT_CELLS, RootPrefixes
-from dpframe.workloads.running import coefficients
+from dpframe.workloads.prefix_sums import coefficients
 from tests.laws.amounts import examples
 
 INT64 = st.integers(-(2**63), 2**63 - 1)

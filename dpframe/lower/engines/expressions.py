@@ -6,21 +6,439 @@ They have those of Polars' methods that lowered operations need; others are refu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeAlias
+from fractions import Fraction
+from functools import partial
+from math import trunc
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from dpframe.core.dtypes import BOOLEAN, INT64
-from dpframe.lower.engines import numbers
-from dpframe.lower.engines.calendar import between, moved, physical
+from dpframe.core.dtypes import BOOLEAN, DATE, INT64, STRING, duration_type
+from dpframe.core.interval import interval
+from dpframe.lower.engines import calendar, numbers
+from dpframe.lower.engines.calendar import MICROS_PER_DAY, between, moved, physical
 from dpframe.lower.engines.casts import cast, chosen_by, coalesced
-from dpframe.lower.engines.engine_expr import Dialect, EngineExpr, EngineScope, Node, combined
+from dpframe.lower.engines.engine_expr import (
+    DURATION,
+    Dialect,
+    EngineExpr,
+    EngineScope,
+    Node,
+    combined,
+)
 from dpframe.lower.engines.numbers import aggregated, chosen, place, total_within
 from dpframe.lower.engines.operators import Operators
-from dpframe.lower.engines.strings import StringOps
-from dpframe.lower.engines.temporal import TemporalOps
 from dpframe.rows.polars_dtypes import from_polars
+from dpframe.rows.temporal import span
+
+# Text: what engines do alike, byte by byte or by code points.
+#
+# Operations that Narwhals lacks are written in SQL, with functions that DuckDB and Spark have in
+# common and that count code points: `length`, `substr`, `instr`, `replace`, `repeat`, `trim`,
+# `concat_ws`.
+
+_LONGEST = 2**31 - 2
+"""No text has this many characters, and engines fail at larger numbers where there is a text."""
+_LENGTHS = interval(0, 2**32)
+_WHITE_SPACE = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+"""What Unicode has for it, and Polars takes away."""
+E = TypeVar("E", bound=Operators)
+
+
+class StringOps(Generic[E]):
+    """Methods of text."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: E) -> None:
+        self._text = text
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._text.dialect.refused(f".str.{name}")
+
+    # -- lengths and parts ----------------------------------------------------------------------
+
+    def len_chars(self) -> E:
+        return self._text.then(
+            lambda _, a: a.having(a.expr.str.len_chars().cast(nw.Int64), INT64, _LENGTHS)
+        )
+
+    def len_bytes(self) -> E:
+        return self._count(lambda x: _octets(self._text, x))
+
+    def head(self, n: int) -> E:
+        """The first characters; for a negative number all but the last ones."""
+        if n >= 0:
+            return self.slice(0, n)
+        rest = min(-n, _LONGEST)
+        return self._written(lambda x: f"substr({x}, 1, greatest(length({x}) - {rest}, 0))")
+
+    def tail(self, n: int) -> E:
+        """The last characters; for a negative number all but the first ones."""
+        return self.slice(-n) if n else self.slice(0, 0)
+
+    def slice(self, offset: int, length: int | None = None) -> E:
+        first, most = min(offset, _LONGEST), None if length is None else min(length, _LONGEST)
+        if offset < 0:
+            return self._written(partial(_from_the_end, max(offset, -_LONGEST), most))
+        return self._text.then(lambda _, a: a.having(a.expr.str.slice(first, most), STRING))
+
+    # -- search ---------------------------------------------------------------------------------
+
+    def starts_with(self, prefix: str) -> E:
+        return self._flag(lambda text: text.str.starts_with(prefix))
+
+    def ends_with(self, suffix: str) -> E:
+        return self._flag(lambda text: text.str.ends_with(suffix))
+
+    def contains(self, pattern: str, *, literal: bool = False) -> E:
+        self._require_literal(literal)
+        return self._flag(lambda text: text.str.contains(pattern, literal=True))
+
+    def find(self, pattern: str, *, literal: bool = False) -> E:
+        """The number of bytes before a text; null where it is not found."""
+        self._require_literal(literal, pattern)
+
+        def before(x: str, p: str) -> str:
+            found = _octets(self._text, f"substr({x}, 1, instr({x}, {p}) - 1)")
+            return f"CASE WHEN instr({x}, {p}) > 0 THEN {found} END"
+
+        return self._count(before, pattern)
+
+    def count_matches(self, pattern: str, *, literal: bool = False) -> E:
+        """The number of matches: by how much a text is shorter without them, in bytes, over their
+        length."""
+        self._require_literal(literal, pattern)
+        without = self.replace_all(pattern, "", literal=True).str.len_bytes()
+        missing: E = self.len_bytes() - without
+        return missing.then(_as_length) // len(pattern.encode())
+
+    # -- replacing ------------------------------------------------------------------------------
+
+    def replace_all(self, pattern: str, value: str, *, literal: bool = False) -> Any:
+        self._require_literal(literal, pattern)
+        return self._written(lambda x, p, v: f"replace({x}, {p}, {v})", pattern, value)
+
+    def replace(self, pattern: str, value: str, *, literal: bool = False, n: int = 1) -> E:
+        self._require_literal(literal, pattern)
+        if n != 1:
+            raise self._text.dialect.refused("replacing more than one match, but not all,")
+
+        def once(x: str, p: str, v: str) -> str:
+            before = f"substr({x}, 1, instr({x}, {p}) - 1)"
+            after = f"substr({x}, instr({x}, {p}) + {len(pattern)})"
+            return f"CASE WHEN instr({x}, {p}) > 0 THEN concat({before}, {v}, {after}) ELSE {x} END"
+
+        return self._written(once, pattern, value)
+
+    def strip_chars(self, characters: str | None = None) -> E:
+        return self._stripped("BOTH", characters)
+
+    def strip_chars_start(self, characters: str | None = None) -> E:
+        return self._stripped("LEADING", characters)
+
+    def strip_chars_end(self, characters: str | None = None) -> E:
+        return self._stripped("TRAILING", characters)
+
+    def strip_prefix(self, prefix: str) -> E:
+        rest = self.slice(len(prefix))
+        return self._text.then(_either, self.starts_with(prefix), rest)
+
+    def strip_suffix(self, suffix: str) -> E:
+        rest = self.head(-len(suffix)) if suffix else self._text
+        return self._text.then(_either, self.ends_with(suffix), rest)
+
+    def pad_start(self, length: int, fill_char: str = " ") -> E:
+        return self._written(
+            lambda x, f: f"concat(repeat({f}, greatest({length} - length({x}), 0)), {x})", fill_char
+        )
+
+    def pad_end(self, length: int, fill_char: str = " ") -> E:
+        return self._written(
+            lambda x, f: f"concat({x}, repeat({f}, greatest({length} - length({x}), 0)))", fill_char
+        )
+
+    # -- how they are made ----------------------------------------------------------------------
+
+    def _stripped(self, ends: str, characters: str | None) -> E:
+        if characters == "":
+            return self._text
+        given = _WHITE_SPACE if characters is None else characters
+        return self._written(lambda x, c: f"trim({ends} {c} FROM {x})", given)
+
+    def _require_literal(self, literal: bool, pattern: str = "a") -> None:
+        if not literal:
+            raise self._text.dialect.refused("a regular expression")
+        if not pattern:
+            raise self._text.dialect.refused("the search for an empty text")
+
+    def _flag(self, function: Callable[[nw.Expr], nw.Expr]) -> E:
+        return self._text.then(lambda _, a: a.having(function(a.expr), BOOLEAN))
+
+    def _written(self, sql: Callable[..., str], *constants: str) -> E:
+        """A text in SQL, of this one and of constants; null where this one is."""
+
+        def make(scope: EngineScope, a: EngineExpr) -> EngineExpr:
+            return scope.written(_given(sql), _parts(scope, a, constants), STRING)
+
+        return self._text.then(make)
+
+    def _count(self, sql: Callable[..., str], *constants: str) -> E:
+        """A number of bytes."""
+
+        def make(scope: EngineScope, a: EngineExpr) -> EngineExpr:
+            parts = _parts(scope, a, constants)
+            return scope.written(
+                lambda *names: f"CAST({_given(sql)(*names)} AS BIGINT)", parts, INT64, _LENGTHS
+            )
+
+        return self._text.then(make)
+
+
+def _parts(scope: EngineScope, a: EngineExpr, constants: Sequence[str]) -> list[EngineExpr]:
+    return [a, *(scope.dialect.constant(value, STRING) for value in constants)]
+
+
+def _given(sql: Callable[..., str]) -> Callable[..., str]:
+    """The same, but null where its first operand is: on one engine `concat` leaves out nulls."""
+    return lambda x, *others: f"CASE WHEN {x} IS NOT NULL THEN {sql(x, *others)} END"
+
+
+def _octets(text: Operators, x: str) -> str:
+    return f"{text.dialect.octets}({x})"
+
+
+def _from_the_end(offset: int, length: int | None, x: str) -> str:
+    """The part that begins this many characters before the end; what of it would be before the
+    text is not there.
+    """
+    start = f"length({x}) - {-offset}"
+    first = f"greatest({start}, 0)"
+    if length is None:
+        return f"substr({x}, {first} + 1)"
+    after = f"greatest({start} + {length}, 0)"
+    return f"substr({x}, {first} + 1, {after} - {first})"
+
+
+def _either(
+    _: EngineScope, text: EngineExpr, condition: EngineExpr, stripped: EngineExpr
+) -> EngineExpr:
+    made = nw.when(condition.expr).then(stripped.expr).otherwise(text.expr)
+    return combined(made, STRING, text, condition, stripped)
+
+
+def _as_length(_: EngineScope, number: EngineExpr) -> EngineExpr:
+    return number.having(number.expr, INT64, _LENGTHS)
+
+
+def joined(
+    scope: EngineScope, separator: str, ignore_nulls: bool, *texts: EngineExpr
+) -> EngineExpr:
+    """Texts as one; null where one of them is, or without those that are."""
+    for text in texts:
+        if not text.dtype.is_text and text.dtype.name != "Null":
+            raise scope.dialect.refused(f"text joined with {text.dtype}")
+    parts = [_typed(scope, text) for text in texts]
+    given = scope.dialect.constant(separator, STRING)
+
+    def sql(between: str, *names: str) -> str:
+        made = f"concat_ws({between}, {', '.join(names)})"
+        known = " AND ".join(f"{name} IS NOT NULL" for name in names)
+        return made if ignore_nulls else f"CASE WHEN {known} THEN {made} END"
+
+    return scope.written(sql, [given, *parts], STRING)
+
+
+def _typed(scope: EngineScope, text: EngineExpr) -> EngineExpr:
+    return scope.dialect.constant(None, STRING) if text.dtype.name == "Null" else text
+
+
+# Methods of dates, naive times and durations.
+
+_EPOCH_MONTH = 1970 * 12
+_MONDAY = 4
+"""1970-01-05 in days since 1970: windows of weeks are counted from there, those of months from
+January 1970.
+"""
+
+
+class TemporalOps(Generic[E]):
+    """Methods of dates and times, for values of the years 1 to 9999, and of durations."""
+
+    __slots__ = ("_moment",)
+
+    def __init__(self, moment: E) -> None:
+        self._moment = moment
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._moment.dialect.refused(f".dt.{name}")
+
+    # -- parts ----------------------------------------------------------------------------------
+
+    def year(self) -> E:
+        return calendar.part(self._moment, "year")
+
+    def month(self) -> E:
+        return calendar.part(self._moment, "month")
+
+    def day(self) -> E:
+        return calendar.part(self._moment, "day")
+
+    def ordinal_day(self) -> E:
+        return calendar.part(self._moment, "ordinal_day")
+
+    def hour(self) -> E:
+        return calendar.part(self._moment, "hour")
+
+    def minute(self) -> E:
+        return calendar.part(self._moment, "minute")
+
+    def second(self) -> E:
+        return calendar.part(self._moment, "second")
+
+    def millisecond(self) -> E:
+        return self.microsecond() // 1_000
+
+    def microsecond(self) -> E:
+        return calendar.part(self._moment, "microsecond")
+
+    def nanosecond(self) -> E:
+        return self.microsecond() * 1_000
+
+    def quarter(self) -> E:
+        return (self.month() + 2) // 3
+
+    def weekday(self) -> E:
+        """Monday is 1."""
+        return (calendar.days(self._moment) + 3) % 7 + 1
+
+    def century(self) -> E:
+        return (self.year() + 99) // 100
+
+    def millennium(self) -> E:
+        return (self.year() + 999) // 1_000
+
+    def is_leap_year(self) -> E:
+        return calendar.is_leap(self.year())
+
+    def days_in_month(self) -> E:
+        return calendar.length_of_month(self.year(), self.month())
+
+    def iso_year(self) -> E:
+        """The year of the Thursday of the same week."""
+        return calendar.part(self._thursday(), "year")
+
+    def week(self) -> E:
+        """Which Thursday of its year the one of the same week is."""
+        return (calendar.part(self._thursday(), "ordinal_day") + 6) // 7
+
+    def _thursday(self) -> E:
+        number = calendar.near_days(self._moment)
+        return calendar.dated(number - (number + 3) % 7 + 3)
+
+    # -- other moments --------------------------------------------------------------------------
+
+    def date(self) -> E:
+        def take(scope: EngineScope, a: EngineExpr) -> EngineExpr:
+            calendar.require_moment(scope, a)
+            return a.having(a.expr.cast(nw.Date), DATE)
+
+        return self._moment.then(take)
+
+    def month_start(self) -> E:
+        return self._on_day(calendar.near_days(self._moment) - self.day() + 1)
+
+    def month_end(self) -> E:
+        first = calendar.near_days(self._moment) - self.day()
+        return self._on_day(first + self.days_in_month())
+
+    def offset_by(self, by: str) -> E:
+        """Moved by months (to the last day if the day does not exist), then by days."""
+        found = span(by)
+        sign = -1 if found.negative else 1
+        if found.nanoseconds:
+            raise self._moment.dialect.refused("moving a date by parts of a day")
+        number = calendar.near_days(self._moment)
+        if found.months:
+            month = calendar.months(self._moment) + sign * found.months
+            number = calendar.same_day(month, self.day())
+        return self._on_day(number + sign * (7 * found.weeks + found.days))
+
+    def truncate(self, every: str) -> E:
+        """The last beginning of a window that is not later."""
+        found = span(every)
+        if found.nanoseconds:
+            micros = calendar.near_micros(self._moment)
+            return calendar.timed(micros - micros % (found.nanoseconds // 1_000))
+        if found.months:
+            month = calendar.months(self._moment)
+            first = month - (month - _EPOCH_MONTH) % found.months
+            number = calendar.same_day(first, self.day() * 0 + 1)
+        else:
+            size, origin = (7 * found.weeks, _MONDAY) if found.weeks else (found.days, 0)
+            number = calendar.near_days(self._moment)
+            number = number - (number - origin) % size
+        midnight = calendar.timed(number * MICROS_PER_DAY)
+        return calendar.of_type(self._moment, calendar.dated(number), midnight)
+
+    def _on_day(self, number: E) -> E:
+        """A day as a value of the same type, at the same time of day."""
+        date, time = calendar.near_days(self._moment), calendar.near_micros(self._moment)
+        moved = (number - date) * MICROS_PER_DAY + time
+        return calendar.of_type(self._moment, calendar.dated(number), calendar.timed(moved))
+
+    # -- numbers --------------------------------------------------------------------------------
+
+    def timestamp(self, unit: str) -> E:
+        """Units since 1970; lowered operations see to it that they fit."""
+        per_second = duration_type(unit).units_per_second
+        micros = calendar.physical(self._moment)
+        size = per_second // 10**6
+        of_time = micros * size if size else micros // (10**6 // per_second)
+        of_date = calendar.days(self._moment) * (86_400 * per_second)
+        return calendar.of_type(self._moment, of_date, of_time)
+
+    def total_days(self) -> E:
+        return self._total(MICROS_PER_DAY)
+
+    def total_hours(self) -> E:
+        return self._total(3_600 * 10**6)
+
+    def total_minutes(self) -> E:
+        return self._total(60 * 10**6)
+
+    def total_seconds(self) -> E:
+        return self._total(10**6)
+
+    def total_milliseconds(self) -> E:
+        return self._total(1_000)
+
+    def total_microseconds(self) -> E:
+        return self._total(1)
+
+    def total_nanoseconds(self) -> E:
+        return self._total(1) * 1_000
+
+    def _total(self, size: int) -> E:
+        """How often this many microseconds are in a duration, towards zero."""
+
+        def count(scope: EngineScope, a: EngineExpr) -> EngineExpr:
+            if a.dtype != DURATION:
+                raise scope.dialect.refused(f"durations of type {a.dtype}")
+            number = a.having(a.expr, INT64, a.interval)
+            if size == 1:
+                return number
+            divided = scope.dialect.quotient
+            known = a.interval.increasing(lambda end: Fraction(trunc(end / size)))
+            sql = f"CAST({{}} {divided} {size} AS BIGINT)".format
+            return scope.written(sql, [number], INT64, known)
+
+        return self._moment.then(count)
+
 
 Name: TypeAlias = str
 """`str`, which is a property below."""

@@ -24,8 +24,7 @@ from dpframe.lower.engines.engine_expr import (
     Node,
     hull,
 )
-from dpframe.lower.engines.expressions import ConstantList, Expression, Length, Row, When
-from dpframe.lower.engines.strings import joined
+from dpframe.lower.engines.expressions import ConstantList, Expression, Length, Row, When, joined
 from dpframe.rows.polars_dtypes import from_polars, to_polars
 
 

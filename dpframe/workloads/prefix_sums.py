@@ -1,51 +1,51 @@
-"""Running totals of periods: the noisy sums that are drawn night after night, and the totals that
-follow from existing draws.
-
-Every night t adds rows to a matrix of public whole numbers, which do not look beyond t. A row
-times the sums of the periods is an exact whole number, and noise is added to it alone. So there
-is no secret to be kept from one night to the next. Two kinds are known:
-
-*The square root* (Fichtenberger, Henzinger and Upadhyay 2023; Henzinger, Upadhyay and Upadhyay
-2023). The matrix that adds up all periods so far is a Toeplitz matrix with the generating function
-1 / (1 - x), whose root has the coefficients c_k = binom(2 k, k) / 4**k of (1 - x)**(-1/2). Night t
-adds one row, with round(2**16 c_k) for the period k nights ago. Rounding moves no coefficient by
-more than 2**-17, and totals follow by the exact inverse of what was rounded: it costs a little
-accuracy, and no privacy. An individual in one period moves the vector of all nights by a column,
-whose norm grows like the root of the logarithm of the number of periods.
-
-*A tree* of sums of neighbouring periods (Dwork, Naor, Pitassi and Rothblum 2010; Chan, Shi and Song
-2011), each drawn when its last period ends. A period is in one sum of each level, so norms of a
-column are those of as many ones as there are levels: what pure epsilon asks for. One level is
-daily sums that are added up.
-
-Guarantee
----------
-`column_of` of the kernel bounds the L1, L2 squared and L infinity norms of what an individual moves
-all nights by whose contributions, of at most 1 each, are in at most `run` different periods, once
-in each.
-
-Proof
------
-Let w be the coefficients, which fall and are not negative, and u_j = (w_{t-j}) the column of
-period j. The vector is a sum of u_j over a set of at most `run` periods. Entries only grow where
-a contribution is below 1, because they are not negative. Two columns i < j have the product
-sum_{t >= j} w_{t-i} w_{t-j}: shifting both to earlier periods adds terms, and bringing i nearer
-to j makes none smaller. So every norm is largest for the first `run` periods: for L2 by these
-products, for L1 because each column is longer, for L infinity since the sum of w over distinct
-ages is largest for the least ages. In a tree, a contribution is in one sum of each level.
-"""
+"""Sums of the first cells of a table, drawn period after period, or all at once."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+# Running totals of periods: the noisy sums that are drawn night after night, and the totals that
+# follow from existing draws.
+#
+# Every night t adds rows to a matrix of public whole numbers, which do not look beyond t. A row
+# times the sums of the periods is an exact whole number, and noise is added to it alone. So there
+# is no secret to be kept from one night to the next. Two kinds are known:
+#
+# *The square root* (Fichtenberger, Henzinger and Upadhyay 2023; Henzinger, Upadhyay and Upadhyay
+# 2023). The matrix that adds up all periods so far is a Toeplitz matrix with the generating
+# function 1 / (1 - x), whose root has the coefficients c_k = binom(2 k, k) / 4**k of (1 -
+# x)**(-1/2). Night t adds one row, with round(2**16 c_k) for the period k nights ago. Rounding
+# moves no coefficient by more than 2**-17, and totals follow by the exact inverse of what was
+# rounded: it costs a little accuracy, and no privacy. An individual in one period moves the vector
+# of all nights by a column, whose norm grows like the root of the logarithm of the number of
+# periods.
+#
+# *A tree* of sums of neighbouring periods (Dwork, Naor, Pitassi and Rothblum 2010; Chan, Shi and
+# Song 2011), each drawn when its last period ends. A period is in one sum of each level, so norms
+# of a column are those of as many ones as there are levels: what pure epsilon asks for. One level
+# is daily sums that are added up.
+#
+# Guarantee --------- `column_of` of the kernel bounds the L1, L2 squared and L infinity norms of
+# what an individual moves all nights by whose contributions, of at most 1 each, are in at most
+# `run` different periods, once in each.
+#
+# Proof
+# -----
+# Let w be the coefficients, which fall and are not negative, and u_j = (w_{t-j}) the column of
+# period j. The vector is a sum of u_j over a set of at most `run` periods. Entries only grow where
+# a contribution is below 1, because they are not negative. Two columns i < j have the product
+# sum_{t >= j} w_{t-i} w_{t-j}: shifting both to earlier periods adds terms, and bringing i nearer
+# to j makes none smaller. So every norm is largest for the first `run` periods: for L2 by these
+# products, for L1 because each column is longer, for L infinity since the sum of w over distinct
+# ages is largest for the least ages. In a tree, a contribution is in one sum of each level.
 
 Integers: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -268,7 +268,7 @@ def squared(factors: Floats) -> float:
 
 
 # Trees of sums of neighbouring periods, each drawn when its last period ends; see
-# `dpframe.workloads.running`.
+# `dpframe.workloads.prefix_sums`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,3 +381,122 @@ def _digits(tree: PeriodTree) -> int:
             count += digit
         count += left
     return count
+
+
+# Sums of the first 1, 2, ... cells of a table by the square root factorisation, at once.
+#
+# The matrix that adds up the first cells is Toeplitz, and the square of the lower triangular
+# Toeplitz matrix W with the coefficients w_k = binom(2 k, k) / 4**k (Henzinger, Upadhyay and
+# Upadhyay 2023; see `dpframe.workloads.prefix_sums`). W x is measured, and the sums are W times it,
+# or rather what follows exactly from the coefficients as they are rounded to whole parts: so
+# rounding costs a little accuracy, and no privacy.
+#
+# Guarantee --------- `of` is exact modulo 2**64. A row in one cell moves it by a column u_j. So m
+# rows of one individual move it by at most m times the first column. A row that leaves a cell for
+# another, or for none, or comes from none, moves it by at most what `_change_norms` of the kernel
+# finds.
+#
+# Proof
+# -----
+# Column j has the entries w_0, w_1, ... from place j on: each norm is at most that of the first
+# column, and that of a sum of m columns at most m times it, attained by m rows in the first cell.
+# In the difference of columns i < j = i + d the entry at place i + t is w_t - w_{t-d}, with w_t = 0
+# for t < 0, for all t below n - i: squares and absolute values are summed over the most t for i =
+# 0. There are n - 1 values of d, and all are looked at. The coefficients fall and are not negative,
+# so the sum of |w_t - w_{t-d}| is that of w_t for t < d and of w_{t-d} - w_t for the others. No
+# entry exceeds w_0.
+
+
+MOST_ROOT_CELLS: Final = 1 << 14
+"""The work is in the square of it, and sums of squares fit in 64 bits."""
+_BLOCK: Final = 128
+_AT_ONCE: Final = 1 << 20
+"""Numbers that are transformed at the same time, which bounds the memory."""
+_LARGEST: Final = float(2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class RootPrefixes:
+    """The square root of the sums of the first 1, 2, ... of this many cells, in whole parts."""
+
+    cells: int  # How many there are
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.cells <= MOST_ROOT_CELLS:
+            raise ValueError(f"there are between 1 and {MOST_ROOT_CELLS} cells")
+
+    @property
+    def unit(self) -> int:
+        """What the sums are multiplied by, so that they are whole."""
+        return 1 << BITS
+
+    def of(self, table: Integers) -> Integers:
+        """The sums of each group, modulo 2**64, from its cells; both of shape (groups, cells)."""
+        return toeplitz_sums(table, coefficients(self.cells))
+
+    def prefixes(self, noisy: Integers) -> Integers:
+        """The sums of the first 1, 2, ... cells of each group, from noisy sums; nearest integers.
+
+        Floats lose digits of large numbers. So what the first estimate leaves unexplained, which is
+        an exact small integer, is estimated as well and added.
+        """
+        first = _whole(self._rebuilt(noisy))
+        rest = noisy - self.of(np.diff(first, axis=1, prepend=np.int64(0)))
+        return first + _whole(self._rebuilt(rest))
+
+    def factors_of(self, start: int, stop: int) -> Floats:
+        """By what the noises in the sum of the cells from `start` to `stop` - 1 are multiplied."""
+        inverse = prefix_inverse(self.cells)
+        factors = inverse[:stop][::-1].copy()
+        if start:
+            factors[:start] -= inverse[:start][::-1]
+        return factors
+
+    def power_sums(self, power: int) -> Floats:
+        """The sum of that power of the factors, for the sums of the first 1, 2, ... cells."""
+        return np.cumsum(prefix_inverse(self.cells) ** power)
+
+    def _rebuilt(self, noisy: Integers) -> Floats:
+        """The noisy sums times the factors: post-processing, by Fourier transforms."""
+        length = 1 << (2 * self.cells - 1).bit_length()
+        factors = np.fft.rfft(prefix_inverse(self.cells), length)
+        sums = np.empty(noisy.shape)
+        step = max(1, _AT_ONCE // length)
+        for at in range(0, noisy.shape[0], step):
+            lines = np.fft.rfft(noisy[at : at + step].astype(np.float64), length, axis=1)
+            sums[at : at + step] = np.fft.irfft(lines * factors, length, axis=1)[:, : self.cells]
+        return sums
+
+
+def _whole(numbers: Floats) -> Integers:
+    return np.rint(np.clip(numbers, -_LARGEST, _LARGEST)).astype(np.int64)
+
+
+def _weights(cells: int) -> Integers:
+    return np.array(coefficients(cells), dtype=np.int64)
+
+
+def toeplitz_sums(table: Integers, column: Sequence[int]) -> Integers:
+    """For each cell of a line the cell itself times `column[0]`, the cell before it times
+    `column[1]`, and so on, added up modulo 2**64; of the same shape.
+    """
+    lines, cells = table.shape
+    blocks = -(-cells // _BLOCK)
+    padded = np.zeros((lines, blocks * _BLOCK), dtype=np.int64)
+    padded[:, :cells] = table
+    pieces = padded.reshape(-1, blocks, _BLOCK)
+    sums = np.zeros_like(pieces)
+    for apart, factors in enumerate(_toeplitz(column, blocks)):
+        sums[:, apart:] += pieces[:, : blocks - apart] @ factors
+    return np.ascontiguousarray(sums.reshape(lines, -1)[:, :cells])
+
+
+def _toeplitz(column: Sequence[int], blocks: int) -> Iterator[Integers]:
+    """Blocks of the transposed matrix, by how many blocks lie between cells and sums."""
+    ahead = np.arange(_BLOCK)[:, None] - np.arange(_BLOCK)[None, :]
+    padded = np.zeros((blocks + 1) * _BLOCK, dtype=np.int64)
+    padded[: len(column)] = column
+    for apart in range(blocks):
+        place = ahead + apart * _BLOCK
+        # a transposed view, since products of integers run along columns quickly
+        yield np.where(place >= 0, padded[np.maximum(place, 0)], 0).T
