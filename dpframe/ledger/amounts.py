@@ -44,6 +44,28 @@ def read_amounts(found: object, measure: Budget) -> Budget:
     return amount
 
 
+# Totals of many amounts.
+
+_LONG, _PLACES = 2048, 1024
+
+
+def add_up(total: Budget, cost: Budget) -> Budget:
+    """A total with one more cost. It is exact, unless its denominator has more than 2048 bits: then
+    it is rounded up to a multiple of 2**-1024. So no number of charges makes a total that is too
+    long to add to or to write, and none is too small.
+    """
+    exact = total + cost
+    if max(exact.main.denominator, exact.slack.denominator).bit_length() <= _LONG:
+        return exact
+    return exact.of(_round_up(exact.main), _round_up(exact.slack))
+
+
+def _round_up(value: Fraction) -> Fraction:
+    if value.denominator.bit_length() <= _LONG:
+        return value
+    return Fraction(-(-(value.numerator << _PLACES) // value.denominator), 1 << _PLACES)
+
+
 # Amounts as decimals, for programs that compare them: never more is left, nor less spent, than is.
 #
 # The exact fractions are always written with them.

@@ -14,7 +14,7 @@ from dpframe.core.budget import Budget
 from dpframe.core.parameters import Parameter
 from dpframe.errors import InvalidBudget, LedgerError
 from dpframe.ledger.account import NOBODY, Account, Caller, Entry, caller_of
-from dpframe.ledger.amounts import from_hex, hex_text
+from dpframe.ledger.amounts import add_up, from_hex, hex_text
 from dpframe.ledger.approvals import Approval, Bound, Covered, read_approval
 from dpframe.ledger.kept import RESULTS, Results
 from dpframe.ledger.record import (
@@ -476,7 +476,7 @@ class Chain:
             raise broken(f"{where} is not the one that the record before it announces")
 
     def _check_charge(self, record: Record, account: Account, where: str) -> None:
-        if not account.budget.covers(account.spent + record.amount):
+        if not account.budget.covers(add_up(account.spent, record.amount)):
             raise broken(f"{where} spends more than was left")
         charge = read_charge(record)
         if amounts_due(charge.scope, account.scopes, charge.cost)[0] != record.amount:
@@ -552,7 +552,7 @@ class Chain:
             charge.scope.add(account.scopes, amounts)
         account.charges += 1
         account.open.add(record.seq)
-        account.spent = account.spent + cost
+        account.spent = add_up(account.spent, cost)
         account.unit = account.unit or record.unit
         self._use(record)
 

@@ -1,4 +1,15 @@
-"""What stands next to a ledger: contents of kept results, and rows of streams."""
+"""What stands next to a ledger: contents of kept results, and rows of streams.
+
+Contents are named by the number of their charge, and written before a record names them: first
+under a name of their own, then, when they are on the disk, under their right one. Who writes
+holds a lock of the operating system on what it writes. So contents that a killed process left
+behind are distinguished from those that a live one is writing, without any time limit, and the
+next process removes them.
+
+A row of noise is drawn once. So the first process that keeps a row under its name has drawn it. A
+later or simultaneous one gets that row and drops its own: nothing else is ever written under any
+name. Rows are written to disk before they have a name.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +24,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from dpframe.errors import LedgerError
-from dpframe.ledger.locks import close_all, release_after, wait
-
-# What stands next to a ledger: contents of kept results, and rows of streams.
-#
-# Contents are named by the number of their charge, and written before a record names them: first
-# under a name of their own, then, when they are on the disk, under their right one. Who writes
-# holds a lock of the operating system on what it writes. So contents that a killed process left
-# behind are distinguished from those that a live one is writing, without any time limit, and the
-# next process removes them.
-#
-# A row of noise is drawn once. So the first process that keeps a row under its name has drawn it. A
-# later or simultaneous one gets that row and drops its own: nothing else is ever written under any
-# name. Rows are written to disk before they have a name.
+from dpframe.ledger.locks import close_all, release_after, this_process, wait
 
 if sys.platform != "win32":
     import fcntl
@@ -226,7 +225,7 @@ class FolderContents:
         return result
 
     def present(self, token: str, work: Callable[[], R]) -> R:
-        path, process = self._lock_of(token), os.getpid()
+        path, process = self._lock_of(token), this_process()
         files: list[FileIO] = []
 
         def working() -> R:
@@ -236,7 +235,7 @@ class FolderContents:
             return work()
 
         def let_go() -> None:
-            if process == os.getpid():  # a fork within is not who computes
+            if process == this_process():  # a fork within is not who computes
                 with suppress(OSError):
                     path.unlink()
                 close_all(files)

@@ -24,6 +24,21 @@ from weakref import WeakSet
 
 R = TypeVar("R")
 
+_forks = 0
+"""How many forks lie between the first process and this one."""
+
+
+def this_process() -> tuple[int, int]:
+    """This process, as a value that no fork of it ever has. Its number alone is not enough, because
+    the system gives the number of a process that has ended to another one.
+    """
+    return os.getpid(), _forks
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
 
 class Closable(Protocol):
     """What may be closed any number of times."""
@@ -233,4 +248,5 @@ if hasattr(os, "register_at_fork"):
     _fork = _Fork()
     os.register_at_fork(before=_fork.before)
     for _ in range(2):  # the second one ends what an interrupt of the first one left
+        os.register_at_fork(after_in_child=_count_fork)
         os.register_at_fork(after_in_parent=_fork.let_go, after_in_child=_fork.in_child)

@@ -1,4 +1,17 @@
-"""A ledger in PostgreSQL, shared by threads, processes and machines."""
+"""A ledger in PostgreSQL, shared by threads, processes and machines.
+
+One transaction per record. It locks the table `head`, which every writer must change. Unlike an
+advisory lock, this is refused to roles without rights on the ledger, shows in `pg_locks` under
+the ledger's name, and keeps out edits by hand. Unlike SERIALIZABLE, a transaction never has to be
+repeated, so waiting writers take turns. Readers are not locked out; they read one snapshot. The
+tables are created under an advisory lock, because there is nothing else to lock yet.
+
+Durability: ``synchronous_commit = on`` for each transaction, overriding the role's default. So a
+commit is on the server's disk before it returns, and on the disks of synchronous standbys where
+those are configured. (``remote_apply`` would also wait until they show it, which adds nothing.) A
+server with ``fsync = off`` is refused. A commit whose end is not known is a failure: the record
+may count, and nothing is released.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +37,7 @@ from dpframe.errors import LedgerError
 from dpframe.ledger.chain import RESTORE, broken
 from dpframe.ledger.contents import IsRight, any_content
 from dpframe.ledger.head_file import HeadFile, claim
-from dpframe.ledger.locks import Turn, release_after
+from dpframe.ledger.locks import Turn, release_after, this_process
 from dpframe.ledger.record import COLUMNS, Head, Seal, no_ledger
 from dpframe.ledger.store import Row, SqlTables, Store, Tables
 
@@ -482,7 +495,7 @@ class PostgresContents:
 
     def present(self, token: str, work: Callable[[], R]) -> R:
         connections: list[Connection] = []
-        process = os.getpid()
+        process = this_process()
 
         def locked() -> R:
             connections.append(self._store.connect_beside())
@@ -493,7 +506,7 @@ class PostgresContents:
 
         def let_go() -> None:
             for connection in connections:
-                if process == os.getpid() and not connection.closed:  # a fork is not who computes
+                if process == this_process() and not connection.closed:  # not in a fork
                     with suppress(psycopg.Error):
                         connection.execute(_END)
                     connection.close()
@@ -547,20 +560,6 @@ def _number(token: str) -> int:
     """The number of a lock, of those that PostgreSQL has."""
     return int.from_bytes(bytes.fromhex(token)[:8], signed=True)
 
-
-# A ledger in PostgreSQL, shared by threads, processes and machines.
-#
-# One transaction per record. It locks the table `head`, which every writer must change. Unlike an
-# advisory lock, this is refused to roles without rights on the ledger, shows in `pg_locks` under
-# the ledger's name, and keeps out edits by hand. Unlike SERIALIZABLE, a transaction never has to be
-# repeated, so waiting writers take turns. Readers are not locked out; they read one snapshot. The
-# tables are created under an advisory lock, because there is nothing else to lock yet.
-#
-# Durability: ``synchronous_commit = on`` for each transaction, overriding the role's default. So a
-# commit is on the server's disk before it returns, and on the disks of synchronous standbys where
-# those are configured. (``remote_apply`` would also wait until they show it, which adds nothing.) A
-# server with ``fsync = off`` is refused. A commit whose end is not known is a failure: the record
-# may count, and nothing is released.
 
 CREATING = b"SELECT pg_catalog.pg_advisory_xact_lock(28271082979028325)"  # "dpframe", in ASCII
 
@@ -757,7 +756,7 @@ class PostgresStore(Store):
         except psycopg.Error as error:
             raise unconnected(self.where, error) from None
         _CONNECTIONS.add(connection)
-        finalize(self, _close, connection, os.getpid())
+        finalize(self, _close, connection, this_process())
         connection.add_notice_handler(partial(_note_warning, self._warnings))
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
@@ -800,6 +799,6 @@ def _note_warning(warnings: list[str], diagnostic: Diagnostic) -> None:
         warnings.append(diagnostic.sqlstate or "")
 
 
-def _close(connection: Connection, process: int) -> None:
-    if process == os.getpid():  # a child would end the session of its parent
+def _close(connection: Connection, process: tuple[int, int]) -> None:
+    if process == this_process():  # a child would end the session of its parent
         connection.close()

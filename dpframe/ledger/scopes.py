@@ -15,7 +15,7 @@ from dpframe.core import windows
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.core.windows import Every, Windows
 from dpframe.errors import InvalidBudget, LedgerError, require
-from dpframe.ledger.amounts import amounts_text, over_budget, read_amounts
+from dpframe.ledger.amounts import add_up, amounts_text, over_budget, read_amounts
 from dpframe.ledger.record import Record
 
 # Calendar windows, and what was charged to each of them.
@@ -107,13 +107,13 @@ class Timeline:
             raise ValueError
         if windows.none_with_time and not windows.without:
             return self.zero
-        return self._most([self.spent, self.largest(windows) + cost]) - self.spent
+        return self._most([self.spent, add_up(self.largest(windows), cost)]) - self.spent
 
     def add(self, windows: Windows, cost: Budget) -> None:
         """Charge these windows a cost."""
         self.spent = self.spent + self.increase(windows, cost)
         if windows.without:
-            self.without = self.without + cost
+            self.without = add_up(self.without, cost)
         if windows.none_with_time or cost.is_zero:
             return
         if windows.first is not None:
@@ -121,7 +121,7 @@ class Timeline:
         if windows.last is not None:
             self._cut(windows.last + 1)
         for place in self._places(windows):
-            self.totals[place] = self.totals[place] + cost
+            self.totals[place] = add_up(self.totals[place], cost)
 
     def _places(self, windows: Windows) -> range:
         """Which of `totals` are those of the windows."""
@@ -240,7 +240,7 @@ class Division:
 
     def increase(self, key: str, cost: Budget) -> Budget:
         """What the whole pays for a cost of the part."""
-        after = self.spent(key) + cost
+        after = add_up(self.spent(key), cost)
         return self.zero.of(
             self._main.increase(key, after.main), self._slack.increase(key, after.slack)
         )
@@ -257,7 +257,7 @@ class Division:
         """Count a cost of the part."""
         if order is not None:
             self.latest = order if self.latest is None else max(order, self.latest)
-        after = self.spent(key) + cost
+        after = add_up(self.spent(key), cost)
         self.parts[key] = after
         self._main.grow(key, after.main)
         self._slack.grow(key, after.slack)

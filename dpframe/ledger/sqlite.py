@@ -19,7 +19,7 @@ from dpframe.errors import LedgerError
 from dpframe.ledger.chain import RESTORE, broken
 from dpframe.ledger.contents import FolderContents, is_at
 from dpframe.ledger.head_file import HeadFile, claim, require_alone
-from dpframe.ledger.locks import REGISTER, STEP, Turn, release_after, wait
+from dpframe.ledger.locks import REGISTER, STEP, Turn, release_after, this_process, wait
 from dpframe.ledger.record import COLUMNS, Head, Seal, no_ledger
 from dpframe.ledger.store import Row, SqlTables, Store
 
@@ -75,7 +75,7 @@ class FileLock:
         self.turn = Turn()
         self._path = path
         self._mode: Literal["reading", "writing"] | None = None
-        self._process = os.getpid()
+        self._process = this_process()
         self._files: dict[Path, int] = {}
         finalize(self, _close_all, self._files)
         self._open(path, create)
@@ -88,7 +88,7 @@ class FileLock:
         return self.turn.run(lambda: self._run(work, writing, timeout))
 
     def _run(self, work: Callable[[], R], writing: bool, timeout: float) -> R:
-        process = os.getpid()
+        process = this_process()
         if self._process != process:
             self._reopen()
         if self._mode is not None:  # this thread has it, further out
@@ -102,7 +102,7 @@ class FileLock:
             return work()
 
         def unlock() -> None:
-            if process == os.getpid():  # a fork within is without it
+            if process == this_process():  # a fork within is without it
                 with suppress(OSError):  # a file system without locks: nothing is locked
                     self._unlock()
                 self._mode = None
@@ -114,7 +114,7 @@ class FileLock:
         self._mode = None
         _close_all(self._files)
         self._open(self._path, create=False)
-        self._process = os.getpid()
+        self._process = this_process()
 
     def _open(self, path: Path, create: bool) -> None:
         flags = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | (os.O_CREAT if create else 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from abc import ABC, abstractmethod
@@ -26,7 +25,7 @@ from dpframe.ledger.chain import (
 )
 from dpframe.ledger.contents import Contents, MemoryContents
 from dpframe.ledger.head_file import HeadFile, Seen
-from dpframe.ledger.locks import Turn, close_all, release_after
+from dpframe.ledger.locks import Turn, close_all, release_after, this_process
 from dpframe.ledger.record import COLUMNS, Draft, Head, Record, Seal, sealed
 
 # The operations of a store's tables, for any kind of storage.
@@ -214,7 +213,7 @@ class Store(ABC):
         self._claimed: str | None = None
         self._promise: Head | None = None
         self._hashes = False
-        self._owner = self._process = os.getpid()
+        self._owner = self._process = this_process()
 
     @property
     def seal(self) -> Seal:
@@ -222,7 +221,7 @@ class Store(ABC):
 
     def require_own(self) -> None:
         """Refuse the copy that a forked process has of what is not shared."""
-        if not self.is_shared and os.getpid() != self._owner:
+        if not self.is_shared and this_process() != self._owner:
             raise LedgerError(
                 "a budget in memory belongs to the process that opened it, and this "
                 "process was forked from it",
@@ -327,10 +326,10 @@ class Store(ABC):
         return release_after(transaction, end)
 
     def _begun(self, writing: bool) -> Tables:
-        if self._process != os.getpid():
+        if self._process != this_process():
             self._version = None
             self._leave()
-            self._process = os.getpid()
+            self._process = this_process()
         if self._version is None:
             for witness in self._witnesses:
                 witness.agreed = None
@@ -519,7 +518,7 @@ class Store(ABC):
                 lambda: self._transact(lambda _, chain: work(chain), writing=False), writing=False
             )
 
-    def append(self, draft: Callable[[Chain], Made]) -> int:
+    def append(self, draft: Callable[[Chain], Made], *, adopting: bool = False) -> int:
         """Record what `draft` makes of the chain, durably; if it raises, nothing is recorded.
 
         Returns
@@ -533,7 +532,22 @@ class Store(ABC):
             When it cannot be written or does not verify. If it is unknown whether the record was
             written, it may count although nothing is released, never the reverse.
         """
-        return self._append(draft, adopting=False)
+
+        def appending(tables: Tables, chain: Chain, added: list[Record]) -> int:
+            require_here(chain.moved)
+            made = draft(chain)
+            if made is not None:
+                drafts = [made] if isinstance(made, Draft) else made
+                added += chain.following([*self._before(chain), *drafts])
+                if not chain.length:
+                    tables.create()
+            # Asked here: later another thread may have added more.
+            return added[-1].seq if added else chain.length
+
+        with self._explained():
+            if not adopting:
+                self._refresh(False)  # before others have to wait for it
+            return self.write(appending, adopting=adopting)
 
     def adopt(self, draft: Callable[[Chain], Draft]) -> int:
         """Record something in a ledger whose head file is missing, and write that again. Raises
@@ -555,24 +569,7 @@ class Store(ABC):
                         "move the head file away first, if it belongs to another copy",
                     ),
                 )
-        return self._append(draft, adopting=True)
-
-    def _append(self, draft: Callable[[Chain], Made], *, adopting: bool) -> int:
-        def appending(tables: Tables, chain: Chain, added: list[Record]) -> int:
-            require_here(chain.moved)
-            made = draft(chain)
-            if made is not None:
-                drafts = [made] if isinstance(made, Draft) else made
-                added += chain.following([*self._before(chain), *drafts])
-                if not chain.length:
-                    tables.create()
-            # Asked here: later another thread may have added more.
-            return added[-1].seq if added else chain.length
-
-        with self._explained():
-            if not adopting:
-                self._refresh(False)  # before others have to wait for it
-            return self.write(appending, adopting=adopting)
+        return self.append(draft, adopting=True)
 
     def write(
         self,

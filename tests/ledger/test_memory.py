@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from datetime import UTC
@@ -178,3 +179,28 @@ def test_what_is_said_to_remain_can_be_spent(spent: Fraction) -> None:
 )
 def test_amounts_are_shown_so_that_they_can_be_written_back(value: Fraction, words: str) -> None:
     assert exact_amount(value) == words
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_fork_with_the_number_of_its_parent_spends_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The system gives the number of a process that has ended to another one."""
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    ledger = in_memory(dp.PureDP(1))
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            ledger.charge(dp.PureDP(1), "f")
+            os.write(write, b"charged")
+        except dp.LedgerError as error:
+            os.write(write, error.what.encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    os.waitpid(child, 0)
+    with os.fdopen(read) as answer:
+        assert "was forked from it" in answer.read()
+    ledger.charge(dp.PureDP(1), "f")
