@@ -2121,20 +2121,23 @@ def mu_of_noise(law: p.Law, moves: tuple[int, ...]) -> float:
         match law:
             case p.Gaussian(variance):
                 rate, far = float(1 / (2 * variance)), int(12 * float(variance) ** 0.5) + 3
-                logs = {x: -rate * x * x for x in range(-far - move, far + move + 1)}
             case p.Laplace(scale, 1):
-                far = int(30 * scale) + 3
-                logs = {x: -abs(x) / float(scale) for x in range(-far - move, far + move + 1)}
+                rate, far = float(1 / scale), int(30 * scale) + 3
             case p.Staircase(rate_of, width, inner):
-                far = inner + int(30 / rate_of + 1) * width
-                logs = {
-                    x: -float(rate_of) * max(0, -(-(abs(x) + 1 - inner) // width))
-                    for x in range(-far - move, far + move + 1)
-                }
+                rate, far = float(rate_of), inner + int(30 / rate_of + 1) * width
             case _:
                 continue  # not judged
-        if len(logs) > 4000:
+        if far + move > 2000:  # asked before numbers are made: a plan may state any scale
             continue
+        logs = {}
+        for x in range(-far - move, far + move + 1):
+            match law:
+                case p.Gaussian():
+                    logs[x] = -rate * x * x
+                case p.Laplace():
+                    logs[x] = -rate * abs(x)
+                case _:
+                    logs[x] = -rate * max(0, -(-(abs(x) + 1 - inner) // width))
         whole = log_sum(logs.values())
         ones = [log - whole for log in logs.values()]
         others = [logs.get(x - move, -math.inf) - whole for x in logs]
