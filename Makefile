@@ -9,7 +9,7 @@ PIP_INSTALL = -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 SHARD ?= 1/1
 # Folders and files whose subject does not depend on the version of Polars.
-ANY_POLARS = accounting samplers mechanisms workloads core charge choose ledger infer planning stats held mutants schedule \
+ANY_POLARS = accounting samplers mechanisms workloads core charge ledger optimise stats held mutants schedule \
 	kernel plan report test_messages.py test_site.py test_words.py
 
 .PHONY: help demo test test-oldest test-nightly test-spark test-clusters test-versions package mutants bench bench-error bench-large docs docs-update docs-pictures notebooks screenshots check check-text check-types-mypy check-types-pyright check-imports check-and-test clean

@@ -24,7 +24,7 @@ from large import _SALT, GROUPS
 
 import dpframe as dp
 from dpframe.api.query import parts
-from dpframe.infer import measurements_of
+from dpframe.optimise.measurements import measurements_of
 
 
 @ray.remote

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 import dpframe as dp
-from dpframe.planning import planning
+from dpframe.optimise import planning
 
 ROWS = 2_000
 SPENDS: dict[str, dict[str, Any]] = {

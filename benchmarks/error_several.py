@@ -19,8 +19,9 @@ import polars as pl
 import dpframe as dp
 from dpframe.api.query import parts
 from dpframe.core.budget import Budget
-from dpframe.infer import Place, Queries, merge
-from dpframe.planning import RULES, Draft, Planning, Prepared, errors_of
+from dpframe.optimise.planning import RULES, Draft, Planning, errors_of
+from dpframe.optimise.prepared import Prepared
+from dpframe.optimise.queries import Place, Queries, merge
 
 SPENDS: dict[str, Budget] = {
     "epsilon 1": dp.PureDP(1),

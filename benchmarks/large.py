@@ -87,7 +87,7 @@ def private(engine: str, files: str, megabytes: int) -> Any:
     """The exact tables of the private query, before noise."""
     import dpframe as dp
     from dpframe.api.query import parts
-    from dpframe.infer import measurements_of
+    from dpframe.optimise.measurements import measurements_of
 
     session = dp.Session(epsilon=1)
     if engine == "duckdb":
@@ -139,11 +139,11 @@ def _connection(megabytes: int) -> Any:
 
 def _import(engine: str) -> None:
     """What starts before the clock does, the same for both sides."""
+    import dpframe.infer
     import polars  # noqa: F401
 
     import dpframe as dp
     import dpframe.api.query
-    import dpframe.infer
 
     if engine == "duckdb":
         import dpframe.lower.engines.duckdb_engine

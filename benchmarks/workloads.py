@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 import dpframe as dp
-from dpframe.infer import Queries, merge, related_blocks
+from dpframe.optimise.queries import Queries, merge, related_blocks
 from dpframe.workloads import (
     Axis,
     Estimate,

@@ -7,11 +7,11 @@ from fractions import Fraction
 
 from dpframe import pipeline
 from dpframe.aggregates.aggregate import Query
-from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.errors import InvalidBounds, InvalidBudget
-from dpframe.infer import Queries
+from dpframe.optimise.mechanisms import Split
+from dpframe.optimise.queries import Queries
 
 _CONFIDENCE = Fraction(95, 100)
 _DIGITS = 6

@@ -22,15 +22,8 @@ from dpframe.aggregates.aggregate import OutputSpec, Query
 from dpframe.aggregates.keys import with_weights
 from dpframe.aggregates.measurement import Table
 from dpframe.aggregates.request import QueryScope
-from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.tree import Column, Named, Tree
-from dpframe.describe import (
-    cost_of_forcing,
-    entries_of,
-    is_forced,
-    unforced,
-)
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.group_by_individual import GroupByIndividual
@@ -38,35 +31,33 @@ from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.relation import Relation
 from dpframe.frames.row_steps import own_columns
 from dpframe.frames.schedule import Waits
-from dpframe.infer import PlannedMeasurement, Queries, measurements_of
-from dpframe.infer.several import queries_by_place
 from dpframe.ledger.scopes import Level
 from dpframe.lower.engines.forked import require_threads
+from dpframe.optimise.description import cost_of_forcing, entries_of, is_forced, unforced
+from dpframe.optimise.measurements import PlannedMeasurement, measurements_of
+from dpframe.optimise.mechanisms import Split
+from dpframe.optimise.physical import (
+    alone,
+    given,
+    on_part,
+    stating,
+    translate,
+    with_physical,
+    with_remaining,
+)
+from dpframe.optimise.planning import Planning, planned_with_limit
+from dpframe.optimise.prepared import Prepared, PreparedTogether, tables_of
+from dpframe.optimise.queries import Queries, queries_by_place
 from dpframe.parse.groups import MOST_GROUPS, SetsAsked, read_groups, read_sets
 from dpframe.parse.individual_aggregates import read_group, read_row
 from dpframe.parse.key_sets import origin_in
 from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.parts import read_parts
 from dpframe.parse.reader import Each, read
-from dpframe.planning import (
-    Planning,
-    Prepared,
-    PreparedTogether,
-    alone,
-    given,
-    on_part,
-    planned_with_limit,
-    require_sound,
-    require_verified,
-    stating,
-    tables_of,
-    translate,
-    with_physical,
-    with_remaining,
-)
 from dpframe.release import (
     check_post,
 )
+from dpframe.soundness import require_sound, require_verified
 
 __all__ = [
     "Prepared",

@@ -37,13 +37,8 @@ from dpframe.lower import (
     mark_used,
     require_threads,
 )
-from dpframe.planning import (
-    Prepared,
-    PreparedTogether,
-    Translation,
-    alone,
-    require_sound,
-)
+from dpframe.optimise.physical import Translation, alone
+from dpframe.optimise.prepared import Prepared, PreparedTogether
 from dpframe.progress import Progress, progress
 from dpframe.release import (
     Doubt,
@@ -58,6 +53,7 @@ from dpframe.release import (
 )
 from dpframe.release.draws import chooser_of, draw, drawn_with_groups
 from dpframe.rows.failures import FAILURES
+from dpframe.soundness import require_sound
 
 FOR_DROPPED: Final = Fraction(1, 5)
 """The part of what may go wrong of an interval that is for what a limit drops; noise has the rest.

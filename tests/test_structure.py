@@ -15,13 +15,13 @@ def trees() -> dict[Path, ast.Module]:
 
 
 MOST = {
-    "a grouped count: files that run": 134,
+    "a grouped count: files that run": 123,
     "a grouped count: functions that run": 1_070,
     "a grouped count: depth of calls": 33,
-    "modules": 317,
-    "file names used twice or more": 28,
-    "modules that only one other imports": 58,
-    "lines": 108_820,
+    "modules": 290,
+    "file names used twice or more": 22,
+    "modules that only one other imports": 41,
+    "lines": 108_500,
     "uses of Any": 1_100,
 }
 """Counts that may only fall: write the lower number when one does."""

@@ -257,7 +257,7 @@ def _docstring(path: str, node: ast.Constant) -> Iterator[Sentence]:
     yield from _blocks(path, "docstring", "\n".join(kept), node.lineno)
 
 
-_PLANNING = "aggregates api choose describe frames mechanisms plan planning workloads"
+_PLANNING = "aggregates api frames mechanisms optimise plan workloads"
 _OF_PLANS = tuple(f"dpframe/{folder}/" for folder in _PLANNING.split())
 """Folders with sentences that plans store, and show in the words of `dpframe.report.numbers`."""
 _CALL = re.compile(r"[\w.]*\w\((?:[^()]|\([^()]*\))*\)|\{[^{}]*\}")

@@ -47,11 +47,12 @@ from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, Extremes, PerIndividual
 from dpframe.frames.relation import Relation, Step
 from dpframe.frames.row_steps import Drop, DropNulls, Filter, Rename, Select, WithColumns
-from dpframe.infer import LimitSearch, Queries
 from dpframe.kernel.frame import PARTS
 from dpframe.mechanisms import AdditiveMechanism
-from dpframe.planning import GROUPS as LEAST_GROUPS
-from dpframe.planning import LimitRule, has_normal_noise, noise_in_rows, sizes_to_appear
+from dpframe.optimise.limit_rule import GROUPS as LEAST_GROUPS
+from dpframe.optimise.limit_rule import LimitRule
+from dpframe.optimise.planning import has_normal_noise, noise_in_rows, sizes_to_appear
+from dpframe.optimise.queries import LimitSearch, Queries
 from dpframe.report import Plan
 from dpframe.rows.comparison import IsBetween
 from dpframe.rows.fold import domain

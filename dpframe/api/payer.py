@@ -24,7 +24,6 @@ from dpframe.api.release import (
 from dpframe.api.reuse import ONCE_MORE, ReleaseCache, ReusePolicy, new_outcome, releases_frame
 from dpframe.api.source import Source, Sources, open_together
 from dpframe.charge import accuracy_within, slack_beside_accuracy, spend_in, spend_within
-from dpframe.choose import Split
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.edition import as_the_edition_before
 from dpframe.core.exact import Number, as_given, exact, nearest
@@ -36,7 +35,6 @@ from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
 from dpframe.frames.schedule import Schedule
 from dpframe.frames.windows_read import windows_read
-from dpframe.infer import Queries
 from dpframe.ledger.approvals import ApprovalKey, Requirement, StatedBudget
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import PartLedger
@@ -46,6 +44,8 @@ from dpframe.ledger.streaming import Terms
 from dpframe.ledger.streams import OpenedStream, StreamIsOpen, StreamOpening
 from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.minimum_spend import minimum_spend
+from dpframe.optimise.mechanisms import Split
+from dpframe.optimise.queries import Queries
 from dpframe.parse.parts import read_stream
 from dpframe.plan.parameters import parameters_of
 from dpframe.release import Intervals, Keep

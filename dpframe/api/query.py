@@ -32,7 +32,6 @@ from dpframe.api.release import Release
 from dpframe.api.reuse import Reuse, ReusePolicy
 from dpframe.api.source import Source, Sources, origins_of, protected_source
 from dpframe.audit import Audit, audit
-from dpframe.choose import Split
 from dpframe.core.exact import Number, as_given, exact
 from dpframe.errors import (
     DPFrameError,
@@ -42,8 +41,9 @@ from dpframe.errors import (
     UnsupportedOperation,
 )
 from dpframe.frames.relation import Relation, frames_of
-from dpframe.infer import Queries
 from dpframe.lower.engines.polars_engine import POLARS, PolarsMode
+from dpframe.optimise.mechanisms import Split
+from dpframe.optimise.queries import Queries
 from dpframe.release import Intervals, made_up_result, read_intervals
 from dpframe.report import Format, Plan
 from dpframe.report.notebook import query_html

@@ -24,7 +24,6 @@ from dpframe.api.files import destination, write, write_page
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, as_given
 from dpframe.core.units import Rows
-from dpframe.describe.notes import impossible_keys
 from dpframe.errors import (
     DroppedRows,
     EventRows,
@@ -41,6 +40,7 @@ from dpframe.frames.groups import GROUPING, SetGroups
 from dpframe.frames.relation import frames_of
 from dpframe.mechanisms import AdditiveMechanism, KeyMechanism, Mechanism
 from dpframe.mechanisms.combined import MOST_TERMS, reach_of_sum
+from dpframe.optimise.description import impossible_keys
 from dpframe.pipeline import PreparedTogether
 from dpframe.plan import confidence_of
 from dpframe.plan.looks import looks_identifying

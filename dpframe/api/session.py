@@ -35,7 +35,6 @@ from dpframe.api.reuse import Reuse, ReusePolicy
 from dpframe.api.source import Source, protected_source, refuse_protected_keys
 from dpframe.api.stream import Stream, StreamRequest
 from dpframe.charge import budget_of, resolve_composition
-from dpframe.choose import Split
 from dpframe.core.budget import Budget
 from dpframe.core.dtypes import Domain, columns, domain_of_dtype
 from dpframe.core.exact import Number, as_given
@@ -53,6 +52,7 @@ from dpframe.ledger.place import open_ledger
 from dpframe.ledger.record import short_text
 from dpframe.ledger.scopes import Level
 from dpframe.lower.engines.polars_engine import PolarsMode
+from dpframe.optimise.mechanisms import Split
 from dpframe.plan.pieces import owner_remark
 from dpframe.release import Intervals, read_intervals
 from dpframe.report import Plan

@@ -48,7 +48,6 @@ from dpframe.frames.contribution_limits import LimitRows
 from dpframe.frames.facts import protected_facts
 from dpframe.frames.joins import joined
 from dpframe.frames.relation import Relation
-from dpframe.infer import measurements_of
 from dpframe.lower import Execution, require_threads
 from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed, planning_engine
 from dpframe.lower.engines.engine import Engine
@@ -71,6 +70,7 @@ from dpframe.lower.text_files import (
     text_types,
     type_words,
 )
+from dpframe.optimise.measurements import measurements_of
 from dpframe.redaction import location
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.layouts import unordered

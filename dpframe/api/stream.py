@@ -20,12 +20,12 @@ from dpframe.frames.schedule import Schedule
 from dpframe.ledger.streaming import STAYS, digest_of
 from dpframe.ledger.streams import Batch, OpenedStream, StreamOpening
 from dpframe.lower.engines.polars_engine import PolarsMode
+from dpframe.optimise.prepared import Prepared
 from dpframe.plan import confidence_of
-from dpframe.planning import Prepared, kept_of, resumed
 from dpframe.release import Drawn, RunningResults
 from dpframe.report import Plan
 from dpframe.sealed import all_sealed
-from dpframe.streaming import definition_of, draw, results_of, types_of
+from dpframe.streaming import definition_of, draw, kept_of, results_of, resumed, types_of
 
 Contents: TypeAlias = "list[tuple[Batch, Drawn | None]]"
 """The draws; None for a draw that is lost or was changed since it was recorded."""

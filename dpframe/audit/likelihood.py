@@ -26,7 +26,6 @@ from dpframe.aggregates.measurement import (
 )
 from dpframe.aggregates.quantile import QuantilesAtOnce, QuantileTree
 from dpframe.core.exact import sqrt_up
-from dpframe.infer import PlannedMeasurement
 from dpframe.kernel import plan as kernel
 from dpframe.kernel.moves import LevelChoice
 from dpframe.mechanisms import (
@@ -35,6 +34,7 @@ from dpframe.mechanisms import (
     RecursiveExponential,
     VectorMechanism,
 )
+from dpframe.optimise.measurements import PlannedMeasurement
 from dpframe.release.numbers import PointRuns, is_identity
 from dpframe.simulate.runs import ExactTables, NoisyParts
 

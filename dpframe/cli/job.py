@@ -102,9 +102,9 @@ from dpframe.cli.output import BadInput, not_a_job, require_file
 from dpframe.core.parameters import NotAValue, Parameter, ParameterType, read_type
 from dpframe.core.units import Identifier, Rows, Unit
 from dpframe.errors import DPFrameError, UnsupportedOperation
-from dpframe.infer import Queries
 from dpframe.ledger.amounts import left_fields
 from dpframe.ledger.approvals import Allowed
+from dpframe.optimise.queries import Queries
 from dpframe.parse.sql import sql_expression
 from dpframe.redaction import location
 from dpframe.release import Intervals, read_intervals

@@ -1,4 +1,9 @@
-"""A line of a ledger: what happened, sealed together with the line before it."""
+"""A line of a ledger: what happened, sealed together with the line before it.
+
+The hash of a record is SHA-256 over the JSON array of its fields, which include the hash of the
+record before it. With a key it is HMAC-SHA-256, so that only someone with the key can write a
+chain that verifies.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +24,6 @@ from typing import Any, Literal, TypeAlias
 
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.errors import LedgerError, NoBudget
-
-# A line of a ledger: what happened, sealed together with the line before it.
-#
-# The hash of a record is SHA-256 over the JSON array of its fields, which include the hash of the
-# record before it. With a key it is HMAC-SHA-256, so that only someone with the key can write a
-# chain that verifies.
 
 KEY_VARIABLE = "DPFRAME_LEDGER_KEY"
 """The environment variable with the key, if any."""

@@ -2,7 +2,7 @@
 
 A plan names protected frames, public frames and public keys, and does not hold them. `Handles` has
 these. All else that decides what is computed is read from the plan: the inverse of the translation
-in `dpframe.planning.physical`.
+in `dpframe.optimise.physical`.
 """
 
 from __future__ import annotations

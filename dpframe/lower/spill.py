@@ -1,4 +1,10 @@
-"""Rows that are put aside in temporary files, divided into buckets."""
+"""Rows that are put aside in temporary files, divided into buckets.
+
+The files have no names from before the first row is written (`O_TMPFILE` on Linux, elsewhere a
+name that is taken away at once; Windows removes them with their last handle). So no other process
+can open them, and nothing is left of them after any end of the process: by an error, a kill, or a
+power cut.
+"""
 
 from __future__ import annotations
 
@@ -149,13 +155,6 @@ def _free_name(columns: Sequence[str]) -> str:
         name += "_"
     return name
 
-
-# Rows that are put aside in temporary files, divided into buckets.
-#
-# The files have no names from before the first row is written (`O_TMPFILE` on Linux, elsewhere a
-# name that is taken away at once; Windows removes them with their last handle). So no other process
-# can open them, and nothing is left of them after any end of the process: by an error, a kill, or a
-# power cut.
 
 _AT_ONCE: Final = 1 << 18
 """Rows that are held at a time."""

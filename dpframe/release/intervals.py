@@ -200,7 +200,7 @@ def _joined(op: str, a: Ratio, b: Ratio) -> Ratio | None:
 # The effect of missing rows on results: intervals under a limit that was found.
 #
 # A limit that was found drops no more than this many rows (or groups of individuals), as
-# `dpframe.planning.limit_rule` says, unless with a small probability. The ends of an interval are
+# `dpframe.optimise.limit_rule` says, unless with a small probability. The ends of an interval are
 # moved by what this many may do at most, so that it holds what all rows would give.
 #
 # - Sums, counts, numbers of distinct values and of cells: one row adds no less than min(lo, 0) and

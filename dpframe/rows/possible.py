@@ -1,4 +1,8 @@
-"""Whether a condition may hold of a row, by interval arithmetic."""
+"""Whether a condition may hold of a row, by interval arithmetic.
+
+The answer "no" is a proof; without further knowledge the answer is "maybe". A condition is true,
+false or null, and is known by which of the first two it may be.
+"""
 
 from __future__ import annotations
 
@@ -129,11 +133,6 @@ def _skipped(micros: int, zone: str) -> int:
     found: int = seconds.filter(shown >= micros).to_list()[0]
     return found
 
-
-# Whether a condition may hold of a row, by interval arithmetic.
-#
-# The answer "no" is a proof; without further knowledge the answer is "maybe". A condition is true,
-# false or null, and is known by which of the first two it may be.
 
 _OF_CLOCKS = frozenset(
     ("dt_date", "dt_year", "dt_quarter", "dt_month", "dt_day", "dt_weekday", "dt_ordinal_day")

@@ -1,4 +1,9 @@
-"""exp(-x), bracketed by integers, and the exact coin flips that follow from it."""
+"""exp(-x), bracketed by integers, and the exact coin flips that follow from it.
+
+A uniform real U in [0, 1) is revealed 64 bits at a time and compared with a bracket of the
+boundary. A decision is taken only when the revealed prefix proves it, so every coin has exactly
+its ideal probability, given ideal bits. No libm function takes part.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.samplers.source import BitSource
-
-# exp(-x), bracketed by integers, and the exact coin flips that follow from it.
-#
-# A uniform real U in [0, 1) is revealed 64 bits at a time and compared with a bracket of the
-# boundary. A decision is taken only when the revealed prefix proves it, so every coin has exactly
-# its ideal probability, given ideal bits. No libm function takes part.
 
 FILTER_MARGIN: Final = 2.0**-44
 """Float comparisons closer than this are repeated in exact integers; see `taylor_exp`."""

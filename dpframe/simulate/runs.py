@@ -37,8 +37,8 @@ from dpframe.lower import (
     run_plain,
     tables_of_plan,
 )
-from dpframe.planning import Prepared
-from dpframe.planning.physical import Lists, alone, translate
+from dpframe.optimise.physical import Lists, alone, translate
+from dpframe.optimise.prepared import Prepared
 from dpframe.progress import Progress, progress
 from dpframe.release import aggregate_column, in_order, output_column, shown_groups
 from dpframe.release.draws import CandidateScores, chooser_of, draw, draw_node, drawn_with_groups

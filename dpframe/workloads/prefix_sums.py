@@ -1,4 +1,39 @@
-"""Sums of the first cells of a table, drawn period after period, or all at once."""
+"""Running totals of periods: the noisy sums that are drawn night after night, and the totals that
+follow from existing draws.
+
+Every night t adds rows to a matrix of public whole numbers, which do not look beyond t. A row
+times the sums of the periods is an exact whole number, and noise is added to it alone. So there
+is no secret to be kept from one night to the next. Two kinds are known:
+
+*The square root* (Fichtenberger, Henzinger and Upadhyay 2023; Henzinger, Upadhyay and Upadhyay
+2023). The matrix that adds up all periods so far is a Toeplitz matrix with the generating function
+1 / (1 - x), whose root has the coefficients c_k = binom(2 k, k) / 4**k of (1 - x)**(-1/2). Night t
+adds one row, with round(2**16 c_k) for the period k nights ago. Rounding moves no coefficient by
+more than 2**-17, and totals follow by the exact inverse of what was rounded: it costs a little
+accuracy, and no privacy. An individual in one period moves the vector of all nights by a column,
+whose norm grows like the root of the logarithm of the number of periods.
+
+*A tree* of sums of neighbouring periods (Dwork, Naor, Pitassi and Rothblum 2010; Chan, Shi and Song
+2011), each drawn when its last period ends. A period is in one sum of each level, so norms of a
+column are those of as many ones as there are levels: what pure epsilon asks for. One level is
+daily sums that are added up.
+
+Guarantee
+---------
+`column_of` of the kernel bounds the L1, L2 squared and L infinity norms of what an individual moves
+all nights by whose contributions, of at most 1 each, are in at most `run` different periods, once
+in each.
+
+Proof
+-----
+Let w be the coefficients, which fall and are not negative, and u_j = (w_{t-j}) the column of
+period j. The vector is a sum of u_j over a set of at most `run` periods. Entries only grow where
+a contribution is below 1, because they are not negative. Two columns i < j have the product
+sum_{t >= j} w_{t-i} w_{t-j}: shifting both to earlier periods adds terms, and bringing i nearer
+to j makes none smaller. So every norm is largest for the first `run` periods: for L2 by these
+products, for L1 because each column is longer, for L infinity since the sum of w over distinct
+ages is largest for the least ages. In a tree, a contribution is in one sum of each level.
+"""
 
 from __future__ import annotations
 
@@ -11,41 +46,6 @@ from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-
-# Running totals of periods: the noisy sums that are drawn night after night, and the totals that
-# follow from existing draws.
-#
-# Every night t adds rows to a matrix of public whole numbers, which do not look beyond t. A row
-# times the sums of the periods is an exact whole number, and noise is added to it alone. So there
-# is no secret to be kept from one night to the next. Two kinds are known:
-#
-# *The square root* (Fichtenberger, Henzinger and Upadhyay 2023; Henzinger, Upadhyay and Upadhyay
-# 2023). The matrix that adds up all periods so far is a Toeplitz matrix with the generating
-# function 1 / (1 - x), whose root has the coefficients c_k = binom(2 k, k) / 4**k of (1 -
-# x)**(-1/2). Night t adds one row, with round(2**16 c_k) for the period k nights ago. Rounding
-# moves no coefficient by more than 2**-17, and totals follow by the exact inverse of what was
-# rounded: it costs a little accuracy, and no privacy. An individual in one period moves the vector
-# of all nights by a column, whose norm grows like the root of the logarithm of the number of
-# periods.
-#
-# *A tree* of sums of neighbouring periods (Dwork, Naor, Pitassi and Rothblum 2010; Chan, Shi and
-# Song 2011), each drawn when its last period ends. A period is in one sum of each level, so norms
-# of a column are those of as many ones as there are levels: what pure epsilon asks for. One level
-# is daily sums that are added up.
-#
-# Guarantee --------- `column_of` of the kernel bounds the L1, L2 squared and L infinity norms of
-# what an individual moves all nights by whose contributions, of at most 1 each, are in at most
-# `run` different periods, once in each.
-#
-# Proof
-# -----
-# Let w be the coefficients, which fall and are not negative, and u_j = (w_{t-j}) the column of
-# period j. The vector is a sum of u_j over a set of at most `run` periods. Entries only grow where
-# a contribution is below 1, because they are not negative. Two columns i < j have the product
-# sum_{t >= j} w_{t-i} w_{t-j}: shifting both to earlier periods adds terms, and bringing i nearer
-# to j makes none smaller. So every norm is largest for the first `run` periods: for L2 by these
-# products, for L1 because each column is longer, for L infinity since the sum of w over distinct
-# ages is largest for the least ages. In a tree, a contribution is in one sum of each level.
 
 Integers: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -391,14 +391,16 @@ def _digits(tree: PeriodTree) -> int:
 # or rather what follows exactly from the coefficients as they are rounded to whole parts: so
 # rounding costs a little accuracy, and no privacy.
 #
-# Guarantee --------- `of` is exact modulo 2**64. A row in one cell moves it by a column u_j. So m
+# Guarantee
+# ---------
+# `of` is exact modulo 2**64. A row in one cell moves it by a column u_j. So m
 # rows of one individual move it by at most m times the first column. A row that leaves a cell for
 # another, or for none, or comes from none, moves it by at most what `_change_norms` of the kernel
 # finds.
 #
 # Proof
 # -----
-# Column j has the entries w_0, w_1, ... from place j on: each norm is at most that of the first
+# Column j has the entries w_0, w_1, ... from place j on. Each norm is at most that of the first
 # column, and that of a sum of m columns at most m times it, attained by m rows in the first cell.
 # In the difference of columns i < j = i + d the entry at place i + t is w_t - w_{t-d}, with w_t = 0
 # for t < 0, for all t below n - i: squares and absolute values are summed over the most t for i =

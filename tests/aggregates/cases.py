@@ -22,7 +22,7 @@ from dpframe.aggregates import quantile
 from dpframe.aggregates.aggregate import Noisy, Query
 from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian, DiscreteLaplace, NoNoise
 from dpframe.mechanisms.noise import noise as draw_noise
-from dpframe.planning import planning
+from dpframe.optimise import planning
 from tests.samplers.seeded import Seeded
 
 KINDS = ("mean", "var", "std")

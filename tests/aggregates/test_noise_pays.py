@@ -219,7 +219,7 @@ def check_total(plan: dp.Plan, share: Budget) -> None:
     assert plan.cost == share
     assert all(isinstance(cost, dp.ZCDP) for cost in costs)
     implied = epsilon_of(total, float(share.slack))
-    if plan.composition == "numerical":  # the losses themselves; see tests/choose/test_numerical.py
+    if plan.composition == "numerical":  # see tests/optimise/test_numerical.py
         assert implied >= float(share.main) * (1 - 1e-6)
         counted = accounting.PrivacyLossAccountant(plan.events).epsilon(share.slack)
         assert counted == pytest.approx(float(share.main), rel=5e-3)

@@ -21,8 +21,8 @@ from dpframe.aggregates.measurement import CellCounts
 from dpframe.aggregates.noise import WeightedNoise, excess_of, rebuilt_noise
 from dpframe.aggregates.reconstruction import SetReconstruction, ways_to_measure
 from dpframe.frames.groups import SetGroups
-from dpframe.infer import measurements_of
 from dpframe.mechanisms import AdditiveMechanism, DiscreteGaussian, DiscreteLaplace, NoNoise
+from dpframe.optimise.measurements import measurements_of
 from dpframe.workloads import Axis, Strategy, Wanted, Workload, tables
 from tests.laws.neighbours import Counted
 from tests.workloads.norms import variances_of

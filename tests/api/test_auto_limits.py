@@ -16,8 +16,9 @@ import dpframe as dp
 from dpframe import pipeline
 from dpframe.api.limits import LIMITS, search_of
 from dpframe.core.budget import Budget
-from dpframe.infer import Queries, measurements_of
-from dpframe.planning.prepared import PreparedTogether
+from dpframe.optimise.measurements import measurements_of
+from dpframe.optimise.prepared import PreparedTogether
+from dpframe.optimise.queries import Queries
 from tests.audit.test_audit import seeded
 from tests.laws.individuals import check_limits
 from tests.laws.neighbours import Pair

@@ -16,9 +16,9 @@ from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.reconstruction import SetReconstruction
 from dpframe.mechanisms import AdditiveMechanism
-from dpframe.planning import planning
-from dpframe.planning.planning import RULES, Answer, Draft, ExpectedError, Planning, Rule
-from dpframe.planning.prepared import Prepared
+from dpframe.optimise import planning
+from dpframe.optimise.planning import RULES, Answer, Draft, ExpectedError, Planning, Rule
+from dpframe.optimise.prepared import Prepared
 
 Way = tuple[Prepared, ...]
 

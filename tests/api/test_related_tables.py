@@ -13,8 +13,8 @@ import pytest
 import dpframe as dp
 from dpframe.api.query import parts
 from dpframe.core.budget import PureDP
-from dpframe.infer import Queries, merge
-from dpframe.planning import Planning, errors_of
+from dpframe.optimise.planning import Planning, errors_of
+from dpframe.optimise.queries import Queries, merge
 from tests.audit.test_audit import seeded
 
 SEX, CITY = pl.Enum(["f", "m"]), ["A", "B", "C"]

@@ -29,10 +29,10 @@ from dpframe.api.reuse import ReusePolicy
 from dpframe.core.edition import as_the_edition_before
 from dpframe.core.parameters import Parameter
 from dpframe.frames.public import digest
-from dpframe.infer import Queries
 from dpframe.ledger.contents import FolderContents
 from dpframe.ledger.kept import Attempt, Begun, Identity, content_digest, same_key
-from dpframe.planning import LimitRule
+from dpframe.optimise.limit_rule import LimitRule
+from dpframe.optimise.queries import Queries
 from dpframe.release.intervals import read_intervals
 from tests.ledger.ledgers import Place, in_memory, sql
 

@@ -12,7 +12,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import runner
-from dpframe.infer import Queries, merge
+from dpframe.optimise.queries import Queries, merge
 from dpframe.plan.several import blocks_of, own_plan
 from tests.golden.queries import UnreadableError, unreadable
 

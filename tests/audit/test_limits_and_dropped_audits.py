@@ -17,7 +17,7 @@ from dpframe import pipeline, runner
 from dpframe.api.limits import search_of, with_dropped
 from dpframe.api.source import open_together
 from dpframe.audit.evidence import best_event, likelihood_scores, proved_epsilon
-from dpframe.infer import Queries
+from dpframe.optimise.queries import Queries
 from tests.api.test_auto_limits import rows
 from tests.audit.test_audit import half_the_scale, seeded
 

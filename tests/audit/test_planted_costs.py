@@ -20,11 +20,11 @@ from dpframe.aggregates import measurement
 from dpframe.aggregates.margins import RootSums
 from dpframe.api.query import parts
 from dpframe.audit.likelihood import stated_loss
-from dpframe.choose import together
 from dpframe.core.budget import Budget
-from dpframe.infer import Place, Queries
 from dpframe.mechanisms import Box
-from dpframe.planning import planning
+from dpframe.optimise import mechanisms as together
+from dpframe.optimise import planning
+from dpframe.optimise.queries import Place, Queries
 from dpframe.simulate.runs import Exact, ExactTables
 from tests.audit.test_joint_audits import ROW, table
 from tests.audit.test_sampled_joint_audits import cube, few_edges, joint, many_edges

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.charge import budget_of, spend_in
-from dpframe.choose import split
+from dpframe.optimise.mechanisms import split
 
 MEASURES = [dp.PureDP, dp.ApproxDP, dp.ZCDP]
 WRONG = [0, -1, "0", -0.1, math.nan, math.inf, "inf", "much", True, [1], None, 1j, Decimal("NaN")]

@@ -16,9 +16,9 @@ import pytest
 
 import dpframe as dp
 from dpframe.api.query import parts
-from dpframe.infer import measurements_of
 from dpframe.lower.engines import duckdb_engine
 from dpframe.lower.engines.duckdb_engine import Border, DuckDBEngine
+from dpframe.optimise.measurements import measurements_of
 
 c = dp.col
 BASE = [math.nan] * 1000 + [1.0]

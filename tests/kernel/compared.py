@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe import runner
+from dpframe import runner, soundness
 from dpframe.aggregates.draw import Draw
 from dpframe.aggregates.keys import KeySelection
 from dpframe.aggregates.margins import Margin, RootSums
@@ -32,12 +32,11 @@ from dpframe.lower import execution as lowering
 from dpframe.lower.execution import CountedPart as Found
 from dpframe.lower.execution import Execution
 from dpframe.lower.tables import groups_of
+from dpframe.optimise import physical as physical_plans
+from dpframe.optimise.physical import Translation, alone
+from dpframe.optimise.prepared import Prepared, PreparedTogether
+from dpframe.optimise.prepared import tables_of as tables_of_measurements
 from dpframe.plan.several import blocks_of
-from dpframe.planning import alone, soundness
-from dpframe.planning import physical as physical_plans
-from dpframe.planning.physical import Translation
-from dpframe.planning.prepared import Prepared, PreparedTogether
-from dpframe.planning.prepared import tables_of as tables_of_measurements
 from dpframe.release.numbers import exact_numbers
 from tests.kernel.plain import Counts, Given, NotSaid, Run, chosen_by_hash, lines
 

@@ -15,12 +15,11 @@ from typing import Any, TypeAlias
 import polars as pl
 
 import dpframe as dp
-from dpframe import runner
+from dpframe import runner, soundness
 from dpframe.kernel import Plan
 from dpframe.kernel.plan import read, write
-from dpframe.planning import soundness
-from dpframe.planning.physical import Translation, translate
-from dpframe.planning.prepared import PreparedTogether
+from dpframe.optimise.physical import Translation, translate
+from dpframe.optimise.prepared import PreparedTogether
 
 START = dt.date(2027, 3, 1)
 Query: TypeAlias = "Callable[[Any], Any]"

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from dpframe import soundness
 from dpframe.kernel import Plan, verify
 from dpframe.kernel import plan as laws
 from dpframe.kernel.plan import Gaussian
-from dpframe.planning import soundness
-from dpframe.planning.physical import Translation, translate
-from dpframe.planning.prepared import PreparedTogether
+from dpframe.optimise.physical import Translation, translate
+from dpframe.optimise.prepared import PreparedTogether
 
 LEAST = Fraction(98, 100)
 """The least share of a stated cost that the kernel finds for each draw."""

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.kernel import plan as p
 from dpframe.lower import execution
-from dpframe.planning.prepared import PreparedTogether
+from dpframe.optimise.prepared import PreparedTogether
 from tests.kernel import plans
 from tests.kernel.compared import compare_on
 from tests.kernel.plans import AGE, START, TOWN, TOWNS, WAGE, ZONES

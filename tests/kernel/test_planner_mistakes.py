@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import dpframe as dp
+from dpframe import soundness
 from dpframe.accounting.losses import Composition
 from dpframe.aggregates import request
 from dpframe.aggregates.request import Rules
@@ -26,8 +27,7 @@ from dpframe.kernel.frame import Facts, RowLimit
 from dpframe.kernel.moves import addition_of
 from dpframe.mechanisms import DiscreteBox, DiscreteGaussian, DiscreteLaplace, NoisyThreshold
 from dpframe.mechanisms.selection import ScaledSelection
-from dpframe.planning import soundness
-from dpframe.planning.physical import translate
+from dpframe.optimise.physical import translate
 from tests.kernel.plans import charged
 
 Patch = Callable[[pytest.MonkeyPatch], None]

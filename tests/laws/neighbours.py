@@ -33,16 +33,14 @@ from dpframe.aggregates.request import QueryScope
 from dpframe.api.query import PrivateQuery, parts
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.core.units import Rows
-from dpframe.infer import measurements_of as measured
-from dpframe.infer import ways_of
-from dpframe.infer.joint import PlannedDraw, Way
-from dpframe.infer.measurements import PlannedMeasurement
 from dpframe.kernel import plan as kernel
 from dpframe.kernel.plan import tables_of as release_tables
 from dpframe.lower import Execution, Handles, PlanTables, Sources, lower_query, tables_of_plan
 from dpframe.lower.tables import count_cells
 from dpframe.mechanisms import Box
-from dpframe.planning.physical import Lists, _of_columns_read
+from dpframe.optimise.measurements import PlannedDraw, PlannedMeasurement, Way, ways_of
+from dpframe.optimise.measurements import measurements_of as measured
+from dpframe.optimise.physical import Lists, _of_columns_read
 from dpframe.release.numbers import PointRuns
 from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.simulate.runs import Exact, ExactTables

@@ -14,7 +14,7 @@ import pytest
 import dpframe as dp
 from dpframe.aggregates.cells import BinCells, CategoryCells
 from dpframe.api.query import parts
-from dpframe.infer import measurements_of
+from dpframe.optimise.measurements import measurements_of
 from tests.laws.frames import nasty_frame, wide_columns
 
 FRAME = nasty_frame(60)

@@ -20,8 +20,8 @@ from dpframe.audit.likelihood import stated_loss
 from dpframe.audit.neighbours import worst_neighbours
 from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.units import Rows
-from dpframe.infer import measurements_of
 from dpframe.kernel.plan import Running, Vector
+from dpframe.optimise.measurements import measurements_of
 from dpframe.pipeline import plan
 from tests.laws import kernel_mistakes, queries
 from tests.laws.amounts import examples

@@ -19,7 +19,7 @@ from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.reconstruction import SetDistributions, ways_to_measure
 from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.units import Rows
-from dpframe.infer import measurements_of
+from dpframe.optimise.measurements import measurements_of
 from dpframe.release import assemble, numbers
 from dpframe.simulate.runs import exact_parts
 from tests.laws import individuals, kernel_mistakes, queries

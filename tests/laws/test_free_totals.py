@@ -22,7 +22,7 @@ from dpframe.audit.neighbours import worst_neighbours
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.core.tree import form_of
 from dpframe.core.units import Rows
-from dpframe.infer import measurements_of
+from dpframe.optimise.measurements import measurements_of
 from dpframe.pipeline import plan
 from dpframe.release import assemble, numbers
 from tests.laws.amounts import examples

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.aggregates.measurement import COUNT, Additive
 from dpframe.errors import DPFrameError
-from dpframe.infer import measurements_of
+from dpframe.optimise.measurements import measurements_of
 from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.polars_dtypes import to_polars
 from tests.laws.amounts import examples

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-import dpframe.infer.joint
+import dpframe.optimise.measurements
 from dpframe.aggregates import measurement
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.measurement import JointSums
@@ -20,10 +20,10 @@ from dpframe.aggregates.statistics import GridSum, RowCount, SquareSum, ValueCou
 from dpframe.core.interval import squares_shortened
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
-from dpframe.infer import measurements_of, ways_of
 from dpframe.kernel.frame import Reach
 from dpframe.kernel.moves import Moves, Norms
 from dpframe.mechanisms import Box
+from dpframe.optimise.measurements import measurements_of, ways_of
 from tests.laws import individuals, kernel_mistakes
 from tests.laws.amounts import amounts, examples
 from tests.laws.neighbours import (
@@ -146,7 +146,10 @@ def test_boxes_are_attained(unit: Rows, grouping: str) -> None:
 
 def _uncentred_box(patch: Any) -> None:
     """Noise for centred sums on sums that are not. Parts follow from these all the same."""
-    real, rebuilt = dpframe.infer.joint._measurement, dpframe.infer.joint._rebuilt
+    real, rebuilt = (
+        dpframe.optimise.measurements._measurement,
+        dpframe.optimise.measurements._rebuilt,
+    )
 
     def wrong(drawn: Any, scales: Any, noise: Any) -> JointSums:
         made = real(drawn, scales, noise)
@@ -157,18 +160,18 @@ def _uncentred_box(patch: Any) -> None:
     def without_centres(coordinates: Any, *given: Any) -> Any:
         return rebuilt([replace(c, centre=0) for c in coordinates], *given)
 
-    patch.setattr(dpframe.infer.joint, "_measurement", wrong)
-    patch.setattr(dpframe.infer.joint, "_rebuilt", without_centres)
+    patch.setattr(dpframe.optimise.measurements, "_measurement", wrong)
+    patch.setattr(dpframe.optimise.measurements, "_rebuilt", without_centres)
 
 
 def _changed(patch: Any, change: Callable[[Any], Any]) -> None:
     """All numbers that are offered, with something about each one wrong."""
-    real = dpframe.infer.joint._offered
+    real = dpframe.optimise.measurements._offered
 
     def wrong(scope: Any, tables: Any, changes: bool) -> Any:
         return tuple(tuple(map(change, offer)) for offer in real(scope, tables, changes))
 
-    patch.setattr(dpframe.infer.joint, "_offered", wrong)
+    patch.setattr(dpframe.optimise.measurements, "_offered", wrong)
 
 
 def _one_end_of_centred(patch: Any) -> None:
@@ -214,7 +217,7 @@ def _one_move(patch: Any) -> None:
 
 def _too_narrow(patch: Any) -> None:
     """Sums that are drawn as they are, in the box of centred ones."""
-    real = dpframe.infer.joint._plain
+    real = dpframe.optimise.measurements._plain
 
     def wrong(tables: Any, scope: Any) -> Any:
         return tuple(
@@ -222,7 +225,7 @@ def _too_narrow(patch: Any) -> None:
             for c in real(tables, scope)
         )
 
-    patch.setattr(dpframe.infer.joint, "_plain", wrong)
+    patch.setattr(dpframe.optimise.measurements, "_plain", wrong)
 
 
 _one_number_alone = kernel_mistakes.norms_where(
@@ -317,13 +320,13 @@ def _squares_of_others(patch: Any) -> None:
         sums = [i for i, t in enumerate(tables) if t and isinstance(t.statistic, GridSum)]
         return tuple((c, sums[-1 - sums.index(s)], q) for c, s, q in real(tables))
 
-    real = dpframe.infer.joint.arches_of
-    patch.setattr(dpframe.infer.joint, "arches_of", wrong)
+    real = dpframe.optimise.measurements.arches_of
+    patch.setattr(dpframe.optimise.measurements, "arches_of", wrong)
 
 
 def _values_of_others(patch: Any) -> None:
     """The values of one column counted for those of another."""
-    patch.setattr(dpframe.infer.joint, "is_counted_by", lambda count, total: True)
+    patch.setattr(dpframe.optimise.measurements, "is_counted_by", lambda count, total: True)
 
 
 def _rows_that_stay(patch: Any) -> None:

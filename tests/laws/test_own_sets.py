@@ -18,7 +18,7 @@ from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.grouping_sets import AdditiveOfSet, OwnSets, SelectionOfSet
 from dpframe.core.units import Rows
 from dpframe.frames.groups import SetGroups
-from dpframe.infer import measurements_of
+from dpframe.optimise.measurements import measurements_of
 from dpframe.release import assemble
 from dpframe.simulate.runs import exact_parts
 from tests.laws import individuals, kernel_mistakes, queries

@@ -19,8 +19,8 @@ from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.reconstruction import ways_to_measure
 from dpframe.core.budget import ZCDP, PureDP
-from dpframe.infer import brought_together, measurements_of, merge, related_blocks
-from dpframe.infer.several import Place, Queries
+from dpframe.optimise.measurements import measurements_of
+from dpframe.optimise.queries import Place, Queries, brought_together, merge, related_blocks
 from dpframe.release import assemble
 from dpframe.simulate.runs import exact_parts
 from tests.laws.amounts import examples

@@ -10,7 +10,7 @@ from dpframe import pipeline
 from dpframe.core.budget import PureDP
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
-from dpframe.infer import Queries, merge
+from dpframe.optimise.queries import Queries, merge
 from tests.laws.neighbours import UNITS, check_sensitivities, neighbours
 from tests.laws.queries import GROUPINGS, STEPS, names_of, query
 from tests.laws.test_joint_draws import several

@@ -18,7 +18,7 @@ from dpframe.aggregates.reconstruction import CellReconstruction, ways_to_measur
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
-from dpframe.infer import measurements_of
+from dpframe.optimise.measurements import measurements_of
 from dpframe.release import assemble
 from dpframe.simulate.runs import exact_parts
 from tests.laws import individuals

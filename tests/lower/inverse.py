@@ -10,8 +10,8 @@ from typing import Any
 from dpframe.aggregates.aggregate import Query
 from dpframe.kernel import plan as p
 from dpframe.lower import Handles, tables_of_plan
-from dpframe.planning import physical
-from dpframe.planning.physical import Translation
+from dpframe.optimise import physical
+from dpframe.optimise.physical import Translation
 
 
 def without_parameters(value: Any) -> Any:

@@ -24,9 +24,8 @@ from dpframe.frames.windows_read import windows_read
 from dpframe.kernel import Refused
 from dpframe.kernel import plan as p
 from dpframe.lower import Handles, tables_of_plan
-from dpframe.planning import translate
-from dpframe.planning.physical import Translation
-from dpframe.planning.prepared import PreparedTogether
+from dpframe.optimise.physical import Translation, translate
+from dpframe.optimise.prepared import PreparedTogether
 from dpframe.rows.registry import OPERATIONS
 from tests.kernel import test_plain
 from tests.laws import queries

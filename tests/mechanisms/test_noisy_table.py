@@ -15,7 +15,6 @@ import pytest
 from numpy.typing import NDArray
 
 import dpframe as dp
-from dpframe.choose import choose
 from dpframe.core.budget import Budget
 from dpframe.core.sensitivity import ExactSensitivity
 from dpframe.mechanisms import (
@@ -30,6 +29,7 @@ from dpframe.mechanisms import (
     SelectionTask,
 )
 from dpframe.mechanisms.noise import choose_each, choose_top_each
+from dpframe.optimise.mechanisms import choose
 from tests.score_ranges import of_one
 
 Ranking = tuple[int, ...]

@@ -32,8 +32,8 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".mutants"
 EXPLAINED = Path(__file__).parent / "survivors.toml"
 PACKAGES = (
-    *("parse", "rows", "frames", "aggregates", "mechanisms", "samplers", "choose", "accounting"),
-    *("charge.py", "ledger", "release", "infer", "lower", "core", "workloads", "kernel"),
+    *("parse", "rows", "frames", "aggregates", "mechanisms", "samplers", "optimise", "accounting"),
+    *("charge.py", "ledger", "release", "lower", "core", "workloads", "kernel"),
     *("pipeline.py", "runner.py", "streaming.py"),
 )
 _LEFT = ("site", "dist", "__pycache__")

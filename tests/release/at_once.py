@@ -23,7 +23,7 @@ from dpframe.api.query import parts
 from dpframe.core.budget import Budget, PureDP
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import JointExponential
-from dpframe.planning import translate
+from dpframe.optimise.physical import translate
 from dpframe.release.draws import choose_at_once
 
 X: Any = pl.col("x")

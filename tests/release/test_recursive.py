@@ -29,7 +29,7 @@ from dpframe.api.query import parts
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import RecursiveExponential
-from dpframe.planning import translate
+from dpframe.optimise.physical import translate
 from dpframe.release import draws
 from dpframe.release.draws import choose_recursively
 from tests.release.recursion import Law, Recursion, largest_log_ratio, log_masses

@@ -23,8 +23,8 @@ from dpframe.kernel import plan as kernel
 from dpframe.kernel.moves import Column, column_of
 from dpframe.lower import Execution
 from dpframe.lower import execution as lower_execution
+from dpframe.optimise.prepared import Prepared, tables_of
 from dpframe.parse.parts import of_first_periods
-from dpframe.planning import Prepared, tables_of
 from dpframe.workloads import PeriodTree, RunningSums
 from dpframe.workloads.prefix_sums import coefficients
 

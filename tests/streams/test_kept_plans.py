@@ -19,7 +19,7 @@ from dpframe.api import session as sessions
 from dpframe.ledger.record import Draft
 from dpframe.ledger.streams import StreamOpening
 from dpframe.mechanisms import noise
-from dpframe.planning import Prepared
+from dpframe.optimise.prepared import Prepared
 from tests.ledger.ledgers import sql, verify
 from tests.streams.nights import START, day
 

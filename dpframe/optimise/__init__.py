@@ -1,0 +1,5 @@
+"""From a query to its plan: which vectors to draw, by which mechanisms, in which way.
+
+Nothing here needs to be believed. `dpframe.soundness` and the kernel check each plan before it is
+charged.
+"""
