@@ -13,7 +13,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.ledger.budgets import New
 
 Option: TypeAlias = "tuple[str, dict[str, Any]]"
-"""The name of an argument, and what argparse is to know of it."""
+"""The name of an argument, and what to give argparse for it."""
 
 
 def day(text: str) -> date:

@@ -241,12 +241,14 @@ def written(field: dataclasses.Field[Any]) -> str:
 
 
 Forms: TypeAlias = Mapping[str, Mapping[str, object]]
-"""What documents call the values of a class, where that is not its name: the attribute `FORMS` has
-the fields that each such name says, which are not written, with their values."""
+"""The names that documents give to the values of a class, each with the fields that it stands for and
+their values. Documents do not write these fields. A class without the attribute `FORMS` has one
+name, its own.
+"""
 
 
 def form_of(value: object) -> tuple[str, Mapping[str, object]]:
-    """What documents call a value, and the fields that this says."""
+    """The name that documents give to a value, and the fields that this name stands for."""
     kind: type = type(value)
     forms = forms_of(kind)
     for name, said in forms.items():
@@ -257,7 +259,7 @@ def form_of(value: object) -> tuple[str, Mapping[str, object]]:
 
 @cache
 def forms_of(kind: type) -> Forms:
-    """What documents call the values of a class."""
+    """The names that documents give to the values of a class."""
     found: Forms = getattr(kind, "FORMS", {kind.__name__: {}})
     return found
 

@@ -178,7 +178,7 @@ def open_budget(
     again: bool = True,  # Whether it may be there
 ) -> None:
     """Create a budget, and say so if others can use it; nothing happens if it is there. Raises
-    `LedgerError` when its name looks like that of another, or it is there and may not be.
+    `LedgerError` when its name looks like the name of another, or it is there and may not be.
     """
     made: list[NewBudget] = []
 

@@ -184,7 +184,7 @@ class Ledger:
     ------
     LedgerError
         When the store cannot be used or does not verify, or holds another budget by that name; when
-        the name of a new budget looks like that of another.
+        the name of a new budget looks like another name.
     NoBudget
         When the budget would be new and must exist.
     """
@@ -284,12 +284,12 @@ class Ledger:
 
     @property
     def bound(self) -> Bound:
-        """The amount that approvals are for now: that of the whole frame's budget."""
+        """The amount that approvals are for now: the budget of the whole frame."""
         return Bound.of(self._account())
 
     @property
     def keeping(self) -> Keeping:
-        """What is kept of results; of a part of a frame that of the whole."""
+        """What is kept of results. A part of a frame has what the whole frame has."""
         return Keeping(self._store, self._name)
 
     @property

@@ -64,7 +64,7 @@ class PartLedger(Ledger):
 
     def __init__(
         self,
-        parent: Ledger,  # That of the whole frame, or of the part that this one is a part of
+        parent: Ledger,  # The ledger of the whole frame, or of the part that holds this one
         level: Level,  # Which part it is
         parts: int,  # How many were made with it
     ) -> None:

@@ -119,7 +119,8 @@ class LimitChoice:
     cost: Budget  # The cost of the query under it
     # The error of its first output, with 95%, to three digits; None where the data decides.
     error: float | None
-    # That of the plan's releases under it alone, see `dpframe.plan.document.earlier_fingerprint`.
+    # The fingerprint of the plan's releases under it alone, see
+    # `dpframe.plan.document.earlier_fingerprint`.
     fingerprint: str
     # Its error by noise, with 95%, as a number of rows, to three digits; None in plans from before
     # limits were found by it.
@@ -155,7 +156,7 @@ class ForcedError:
 
     output: int  # Its number, from 0
     named: bool  # Whether a mechanism is requested in it
-    # The ratio of its error to that of the plan with the least error, to three digits; None if
+    # Its error over the error of the plan with the least error, to three digits; None if
     # unknown.
     times: float | None
 

@@ -220,7 +220,7 @@ def _bounds(plan: PlanData, output: PlanOutput) -> Iterator[_Bounds]:
     """The bounds of each column that an output clamps, counts in cells or chooses from."""
     used, noise = [plan.releases[number] for number in output.releases], None
     if len(used) == 1 and isinstance(used[0].noise, AdditiveMechanism):
-        # that of a mean depends on how many values there are
+        # the error of a mean depends on how many values there are
         error = used[0].accuracy()
         noise = error if math.isfinite(error) else None
     for part in objects_in(output.definition):
@@ -368,9 +368,7 @@ def _error(
 def _judge(
     words: str, enough: float | None, size: int | None, grouped: bool, times: Fraction | float
 ) -> Error:
-    """An error and its verdict, which under a found limit is that of the limit with the least
-    error.
-    """
+    """An error and its verdict; under a found limit, of the limit with the least error."""
     if enough is None or times == 1:
         return Error(words, _verdict(enough, size, grouped), enough)
     least = enough * float(times)

@@ -1095,7 +1095,7 @@ def is_temporal_sum(a: Domain, b: Domain) -> bool:
 
 
 def sum_type(a: DType, b: DType, sign: int) -> DType:
-    """The type of `a` plus (`sign` 1) or minus (-1) `b`; refused where there is none. A null
+    """The type of `a` plus (`sign` 1) or minus (-1) `b`; refused where the sum has no type. A null
     operand takes the type of a duration, which makes the sum a sum.
     """
     if a.name == "Null":
