@@ -241,8 +241,8 @@ def written(field: dataclasses.Field[Any]) -> str:
 
 
 Forms: TypeAlias = Mapping[str, Mapping[str, object]]
-"""The names that documents give to the values of a class, each with the fields that it stands for and
-their values. Documents do not write these fields. A class without the attribute `FORMS` has one
+"""The names that documents give to the values of a class, each with the fields that it stands for,
+and their values. Documents do not write these fields. A class without the attribute `FORMS` has one
 name, its own.
 """
 
