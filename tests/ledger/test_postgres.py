@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import re
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.ledger import store
+from dpframe.ledger.locks import this_process
 from dpframe.ledger.place import store_at
 from dpframe.ledger.postgres import CREATED, Address
 from tests.ledger.ledgers import TENTH, UNIT, filled, in_child, opened, sql, verify
@@ -458,4 +458,4 @@ def test_a_check_does_not_read_old_records(url: str, monkeypatch: pytest.MonkeyP
     reading = [s for s in statements if "FROM ONLY dpframe_ledger.records" in s]
     assert len(reading) == 1
     assert "WHERE seq > %s" in reading[0]
-    assert os.getpid() == ledger._store._process
+    assert ledger._store._process == this_process()
