@@ -26,6 +26,7 @@ from dpframe.report.first_page import questions_in
 from dpframe.report.plots import plot_plan
 from dpframe.report.render import Format, render
 from dpframe.report.story import notes_in, risks_in
+from dpframe.sealed import sealed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -353,6 +354,7 @@ class Verification:
         )
 
 
+@sealed
 def verify(plan: Plan | str | bytes | os.PathLike[str]) -> Verification:
     """Verify a plan by the kernel alone: it reads neither data nor ledgers, and trusts no number
     that it can compute from the plan's steps, tables and noise.
