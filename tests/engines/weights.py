@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.kernel.frame import PARTS
-from dpframe.lower import pairs
+from dpframe.lower import pairs as weighing
 
 NORMS = (64, 4096, 5793, 4096 * 100 + 1, 2**28 - 1)
 ROWS = [1, 2, 3, 63, 4095, 4096, 2**20 + 1, 2**28 - 2, 2**28 - 1, 2**28, 2**31, 2**40]
@@ -39,15 +39,15 @@ def check_weights(engine: Any, native: Any) -> None:
     """
     ns, listed = engine.ns, sorted({s for norm in NORMS for s in squares(norm)})
     frame = engine.frame(native(pl.DataFrame({"s": listed}, schema={"s": pl.Int64})))
-    made = [pairs._weight(ns.col("s"), norm, ns).alias(f"k{norm}") for norm in NORMS]
+    made = [weighing._weight(ns.col("s"), norm, ns).alias(f"k{norm}") for norm in NORMS]
     (found,) = engine.collect([frame.select(ns.col("s").alias("s"), *made)])
     for row in found.iter_rows(named=True):
         assert [row[f"k{n}"] for n in NORMS] == [weight(row["s"], n) for n in NORMS], row["s"]
     pairs = [(u, n) for u, n in enumerate(ROWS)] + [(99, n) for n in ROWS[:6]] + [(100, 2**28)] * 40
-    schema = {"unit": pl.Int64, pairs.ROWS: pl.Int64}
+    schema = {"unit": pl.Int64, weighing.ROWS: pl.Int64}
     frame = engine.frame(native(pl.DataFrame(pairs, schema=schema, orient="row")))
     for norm in NORMS:
-        kept = [pairs.rows_weight(norm, ["unit"], ns), pairs.once_weight(norm, ["unit"], ns)]
+        kept = [weighing.rows_weight(norm, ["unit"], ns), weighing.once_weight(norm, ["unit"], ns)]
         named = [column.alias(name) for column, name in zip(kept, "kw", strict=True)]
         (found,) = engine.collect([frame.select(ns.col("unit").alias("unit"), *named)])
         owned: dict[int, list[int]] = {}
