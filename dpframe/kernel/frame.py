@@ -333,7 +333,7 @@ def _look_up(
 
 def _unite(left: Facts, right: Facts) -> Facts:
     """An individual has the rows of both frames: what bounds them adds up."""
-    if left.columns != right.columns or right.norm is not None:
+    if {*left.columns} != {*right.columns} or right.norm is not None:
         raise Refused("frames that do not fit together")
     if (left.person, left.time, left.every) != (right.person, right.time, right.every):
         raise Refused("frames with other owners")

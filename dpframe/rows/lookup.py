@@ -273,7 +273,10 @@ class Replace(Lookup):
                     remedy="write .replace_strict(old, new, default=None), which makes values null "
                     "that are not listed",
                 )
-            number = physical(value, result.dtype)
+            if result.dtype.is_float and isinstance(value, int):
+                number = physical(float(value), result.dtype)  # rounded as `_series` does
+            else:
+                number = physical(value, result.dtype)
             if number is not None:
                 known = known.hull(Interval(number, number))
             elif isinstance(value, float) and not _is_nan(value):  # an infinity

@@ -509,7 +509,7 @@ class Replace(TextToText):
 
     def check(self) -> None:
         if len(self.value) > _LONGEST_REPLACEMENT:
-            raise InvalidBounds(
+            raise UnsupportedOperation(
                 f"the replacement is longer than {_LONGEST_REPLACEMENT} characters",
                 remedy=f"write at most {_LONGEST_REPLACEMENT} characters",
             )
