@@ -81,7 +81,7 @@ def beside_name(number: int) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weighing:
-    """How individuals are weighed in a frame of pairs, see `dpframe.lower.pairs`.
+    """How individuals are weighed in a frame of pairs.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ __all__ = ["BucketFiles", "Sink", "Spill", "can_sink", "can_spill", "put_aside"]
 
 # Rows that Polars itself puts aside in temporary files, in one streaming scan for all buckets.
 #
-# It is a sink in parts, each of them a file without a name (see `dpframe.lower.spill`). Files are
+# It is a sink in parts, each of them a file without a name. Files are
 # not compressed: to write rows and to read them again takes a sixth of the time of one private
 # query then, and a third where they are. They are read through the handles that this process has.
 

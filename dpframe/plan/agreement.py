@@ -5,7 +5,7 @@ words. A document in which the two differ would show a reviewer another release 
 one.
 
 What the reading says becomes parts of a physical plan (`plan/reading.py`), and both are compared as
-numbers (`plan/agreement.py`): each step with all that comes before it, then what each draw is of.
+numbers: each step with all that comes before it, then what each draw is of.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
         weights = exact.l1 == rows and exact.l2_squared == spread.l2_squared and exact.linf == most
         if not law.is_for(spread.norm, groups) or (spread.norm is not None and not weights):
             yield "law"
-    once = isinstance(law, (AdditiveMechanism, VectorMechanism))  # its cost is that of one vector
+    once = isinstance(law, (AdditiveMechanism, VectorMechanism))  # it costs what one vector costs
     if release.repeats < law.least_repeats(rows, groups) or (once and release.repeats != 1):
         yield "repeats"
 

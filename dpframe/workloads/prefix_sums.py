@@ -256,7 +256,7 @@ def _inverse(length: int) -> Floats:
 
 @lru_cache(maxsize=16)
 def prefix_inverse(length: int) -> Floats:
-    """By what sums are multiplied in a total, that of the last one first."""
+    """The factors of the sums in a total; the factor of the last sum comes first."""
     found = np.cumsum(_inverse(length))
     found.setflags(write=False)
     return found
@@ -267,8 +267,7 @@ def squared(factors: Floats) -> float:
     return math.fsum((factors * factors).tolist()) * _UP
 
 
-# Trees of sums of neighbouring periods, each drawn when its last period ends; see
-# `dpframe.workloads.prefix_sums`.
+# Trees of sums of neighbouring periods, each drawn when its last period ends.
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +386,7 @@ def _digits(tree: PeriodTree) -> int:
 #
 # The matrix that adds up the first cells is Toeplitz, and the square of the lower triangular
 # Toeplitz matrix W with the coefficients w_k = binom(2 k, k) / 4**k (Henzinger, Upadhyay and
-# Upadhyay 2023; see `dpframe.workloads.prefix_sums`). W x is measured, and the sums are W times it,
+# Upadhyay 2023). W x is measured, and the sums are W times it,
 # or rather what follows exactly from the coefficients as they are rounded to whole parts: so
 # rounding costs a little accuracy, and no privacy.
 #
@@ -400,12 +399,13 @@ def _digits(tree: PeriodTree) -> int:
 #
 # Proof
 # -----
-# Column j has the entries w_0, w_1, ... from place j on. Each norm is at most that of the first
-# column, and that of a sum of m columns at most m times it, attained by m rows in the first cell.
+# Column j has the entries w_0, w_1, ... from place j on. Each norm is at most the norm of the first
+# column. The norm of a sum of m columns is at most m times as large, and m rows in the first cell
+# attain it.
 # In the difference of columns i < j = i + d the entry at place i + t is w_t - w_{t-d}, with w_t = 0
 # for t < 0, for all t below n - i: squares and absolute values are summed over the most t for i =
 # 0. There are n - 1 values of d, and all are looked at. The coefficients fall and are not negative,
-# so the sum of |w_t - w_{t-d}| is that of w_t for t < d and of w_{t-d} - w_t for the others. No
+# so the sum of |w_t - w_{t-d}| adds up w_t for t < d, and w_{t-d} - w_t for the others. No
 # entry exceeds w_0.
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.core.windows import Windows
 from dpframe.ledger.amounts import add_up
+from dpframe.ledger.scopes import Division, Timeline
 
 SHORT = st.fractions(0, 10, max_denominator=10**30)
 LONG = st.builds(Fraction, st.integers(0, 10**300), st.integers(10**299, 10**300))
@@ -31,6 +34,48 @@ def test_a_total_is_never_too_small_and_never_long(amounts: list[Fraction], swap
         assert found.denominator.bit_length() <= 2048
         if exact.denominator.bit_length() <= 2048:
             assert found == exact
+
+
+def costs(keys: st.SearchStrategy[Any]) -> st.SearchStrategy[list[tuple[Any, Fraction]]]:
+    return st.lists(st.tuples(keys, st.one_of(SHORT, LONG)), max_size=14)
+
+
+ends = st.one_of(st.none(), st.integers(-2, 2))
+windows = st.builds(Windows, st.just("1mo"), ends, ends, st.booleans())
+
+
+@given(costs(windows))
+def test_no_window_is_charged_too_little(charges: list[tuple[Windows, Fraction]]) -> None:
+    """What the whole budget pays covers the largest exact total of a window, and hardly more."""
+    timeline, paid, zero = Timeline("1mo", dp.PureDP(0)), dp.PureDP(0), Fraction(0)
+    exact: dict[int | None, Fraction] = dict.fromkeys([*range(-3, 4), None], zero)
+    for some, amount in charges:
+        paid = add_up(paid, timeline.increase(some, dp.PureDP(amount)))
+        timeline.add(some, dp.PureDP(amount))
+        for number in exact:
+            inside = some.without if number is None else _contains(some, number)
+            exact[number] += amount if inside else zero
+        assert max(exact.values()) <= timeline.spent.main <= paid.main
+        assert paid.main <= max(exact.values()) + Fraction(1, 1 << 1000)
+    state = json.loads(json.dumps(timeline.state()))
+    assert Timeline.restored("1mo", dp.PureDP(0), state).spent == timeline.spent
+
+
+def _contains(some: Windows, number: int) -> bool:
+    after_first = some.first is None or some.first <= number
+    return after_first and (some.last is None or number <= some.last)
+
+
+@given(st.integers(1, 3), costs(st.sampled_from("abcd")))
+def test_no_part_is_charged_too_little(touched: int, charges: list[tuple[str, Fraction]]) -> None:
+    division, paid, exact = Division(dp.PureDP(0), touched), dp.PureDP(0), dict[str, Fraction]()
+    for key, amount in charges:
+        paid = add_up(paid, division.increase(key, dp.PureDP(amount)))
+        division.add(key, dp.PureDP(amount))
+        exact[key] = exact.get(key, Fraction(0)) + amount
+        most = sum(sorted(exact.values(), reverse=True)[:touched], Fraction(0))
+        assert most <= paid.main <= most + Fraction(1, 1 << 1000)
+        assert all(division.spent(part).main >= total for part, total in exact.items())
 
 
 def test_a_total_of_decimals_is_exact() -> None:

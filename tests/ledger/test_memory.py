@@ -7,6 +7,7 @@ import threading
 import time
 from datetime import UTC
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ import dpframe as dp
 from dpframe.core.exact import exact
 from dpframe.ledger.amounts import exact_amount, exact_words
 from dpframe.ledger.streams import StreamIsOpen, StreamOpening
-from tests.ledger.ledgers import in_memory
+from tests.ledger.ledgers import UNIT, in_memory, opened
 
 amounts = st.fractions(0, 1, max_denominator=1000)
 
@@ -183,24 +184,28 @@ def test_amounts_are_shown_so_that_they_can_be_written_back(value: Fraction, wor
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows")
 @pytest.mark.filterwarnings("ignore:This process")
-def test_a_fork_with_the_number_of_its_parent_spends_nothing(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_fork_with_the_number_of_its_parent_is_another_process(
+    is_shared: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The system gives the number of a process that has ended to another one."""
+    """The system gives the number of a process that has ended to another one. A fork may spend what
+    is in a file, where its parent sees it, and nothing of what is in memory.
+    """
     monkeypatch.setattr(os, "getpid", lambda: 7)
-    ledger = in_memory(dp.PureDP(1))
+    ledger = opened(tmp_path / "budget.db") if is_shared else in_memory(dp.PureDP(1))
+    ledger.settle(ledger.charge(dp.PureDP("0.5"), "f", UNIT), "released")
     read, write = os.pipe()
     child = os.fork()
     if not child:
         try:
-            ledger.charge(dp.PureDP(1), "f")
+            ledger.charge(dp.PureDP("0.25"), "f", UNIT)
             os.write(write, b"charged")
-        except dp.LedgerError as error:
-            os.write(write, error.what.encode())
+        except BaseException as error:
+            os.write(write, str(error).encode())
         finally:
             os._exit(0)
     os.close(write)
     os.waitpid(child, 0)
     with os.fdopen(read) as answer:
-        assert "was forked from it" in answer.read()
-    ledger.charge(dp.PureDP(1), "f")
+        assert ("charged" if is_shared else "was forked from it") in answer.read()
+    assert ledger.spent == dp.PureDP("0.75" if is_shared else "0.5")

@@ -34,7 +34,7 @@ EXPLAINED = Path(__file__).parent / "survivors.toml"
 PACKAGES = (
     *("parse", "rows", "frames", "aggregates", "mechanisms", "samplers", "optimise", "accounting"),
     *("charge.py", "ledger", "release", "lower", "core", "workloads", "kernel"),
-    *("pipeline.py", "runner.py", "streaming.py"),
+    *("pipeline.py", "runner.py", "soundness.py", "streaming.py"),
 )
 _LEFT = ("site", "dist", "__pycache__")
 
