@@ -336,7 +336,7 @@ def _paid(gain: float) -> str:
     return f"{1 / gain:.3g} times more error than {alone}"
 
 
-def relate_tables(draft: Draft, spend: Budget, error: RelativeError) -> Iterator[Draft]:
+def relate_tables(draft: Draft, spend: Budget, compare: RelativeError) -> Iterator[Draft]:
     """Tables that are margins of one another are rebuilt from what is drawn for all of them, where
     they have smaller errors together were nothing else asked.
     """
@@ -344,18 +344,18 @@ def relate_tables(draft: Draft, spend: Budget, error: RelativeError) -> Iterator
     if len(draft.queries) == 1:
         return
     for found in related_blocks(draft.queries):
-        kept = [one for one in found if len(found) == 1 or _errs_less(draft.queries, one, error)]
+        kept = [one for one in found if len(found) == 1 or _errs_less(draft.queries, one, compare)]
         if kept:
             yield draft.related(kept)
 
 
-def _errs_less(queries: Sequence[Query], one: Related, error: RelativeError) -> bool:
+def _errs_less(queries: Sequence[Query], one: Related, compare: RelativeError) -> bool:
     apart = Draft.first([queries[number] for number in one.numbers])
     whole = tuple(range(len(one.numbers)))
-    return error(apart, Draft((one.query,), (), (whole,), (0,))) < WORTH_WHILE
+    return compare(apart, Draft((one.query,), (), (whole,), (0,))) < WORTH_WHILE
 
 
-def rebuild_counts(draft: Draft, spend: Budget, error: RelativeError) -> Iterator[Draft]:
+def rebuild_counts(draft: Draft, spend: Budget, compare: RelativeError) -> Iterator[Draft]:
     """Counts of rows are rebuilt from the noisy cells of histograms, of distribution functions, or
     of either.
     """
@@ -372,7 +372,7 @@ def _are_same(some: Sequence[Query], others: Sequence[Query]) -> bool:
     return all(one is other for one, other in zip(some, others, strict=True))
 
 
-def measure_otherwise(draft: Draft, spend: Budget, error: RelativeError) -> Iterator[Draft]:
+def measure_otherwise(draft: Draft, spend: Budget, compare: RelativeError) -> Iterator[Draft]:
     """Each query is measured in the ways that its aggregates know: tables of grouping sets and
     distribution functions by several strategies, and quantiles of one column together.
     """
@@ -426,13 +426,13 @@ class Planning:
             return Answer(draft, self._planned(draft.queries))
         rule, later = rules[0], rules[1:]
 
-        def error(before: Draft, after: Draft) -> float:
+        def compare(before: Draft, after: Draft) -> float:
             with suppress(DPFrameError):
                 first = self.answer(before, later).errors(after)
                 return relative_error(first, self.answer(after, later).errors(after))
             return math.inf
 
-        taken, *others = rule.drafts(draft, self.spend, error)
+        taken, *others = rule.drafts(draft, self.spend, compare)
         tried = [self.answer(taken, later)]
         best, least = tried[0], rule.worth
         for other in others:
