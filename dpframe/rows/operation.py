@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -116,13 +117,20 @@ _TYPES: Mapping[str, tuple[Callable[[object], bool], str]] = {
 
 
 def require_type(value: object, kind: str, what: str) -> None:
-    """Refuse a constant that is not of the type of its field, or an integer beyond 64 bits."""
+    """Refuse a constant that is not of the type of its field, or an integer beyond 64 bits. A number
+    that is used as a float may be as large as a float.
+    """
     if value is None and kind.endswith(" | None"):
         return
     is_one, named = _TYPES[kind.removesuffix(" | None")]
     if not is_one(value):
         raise UnsupportedOperation(f"{what} is not {named}", remedy=f"write {named}")
-    if isinstance(value, int) and kind != "Scalar" and not -(2**63) <= value < 2**63:
+    if kind.startswith("float") and isinstance(value, int):
+        if abs(value) > sys.float_info.max:
+            raise InvalidBounds(
+                f"{what} does not fit in Float64", remedy="use a number below 1.8e308"
+            )
+    elif isinstance(value, int) and kind != "Scalar" and not -(2**63) <= value < 2**63:
         raise InvalidBounds(
             f"{what} does not fit in Int64", remedy="use a number between -2**63 and 2**63 - 1"
         )

@@ -84,7 +84,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 ]
 LARGE: list[tuple[str, dict[str, Any], str]] = [
     ("str_head", {"n": 2**63}, "the length of str.head does not fit in Int64"),
-    ("log", {"base": 10**400}, "the base of log does not fit in Int64"),
+    ("log", {"base": 10**400}, "the base of log does not fit in Float64"),
 ]
 
 
