@@ -311,7 +311,7 @@ def nearest(x: Fraction | float) -> float:
     try:
         return float(x)
     except OverflowError:
-        return math.copysign(math.inf, x)
+        return math.inf if x > 0 else -math.inf
 
 
 # -- formulas -----------------------------------------------------------------------------------
