@@ -117,8 +117,8 @@ _TYPES: Mapping[str, tuple[Callable[[object], bool], str]] = {
 
 
 def require_type(value: object, kind: str, what: str) -> None:
-    """Refuse a constant that is not of the type of its field, or an integer beyond 64 bits. A number
-    that is used as a float may be as large as a float.
+    """Refuse a constant that is not of the type of its field, or an integer beyond 64 bits; one
+    that is used as a float may be as large as floats are.
     """
     if value is None and kind.endswith(" | None"):
         return
