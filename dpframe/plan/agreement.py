@@ -511,9 +511,9 @@ class _Comparison:
             for one in chosen:
                 if not one.expected <= {*self.tables}:
                     yield f"what it states of the limit {self.limit}"
-            forms = {_form_of(what) for one in chosen for what in one.subjects}
+            forms = {form for one in chosen for what in one.subjects for form in _forms_of(what)}
             for place, what in enumerate(self.subjects):
-                if not isinstance(what, kernel.Appear) and _form_of(what) not in forms:
+                if not isinstance(what, kernel.Appear) and not forms.issuperset(_forms_of(what)):
                     yield f"what it states of draw {place}"
 
     def _of_types(self, block: PlanData) -> Iterator[str]:
@@ -813,9 +813,19 @@ def _list(numbers: kernel.Numbers) -> Sequence[Fraction]:
     return numbers
 
 
-def _form_of(what: kernel.What) -> kernel.What:
-    """What is drawn, of any tables if it is a vector, in which several may be."""
-    return replace(what, tables=(), matrix=()) if isinstance(what, kernel.Vector) else what
+def _forms_of(what: kernel.What) -> Iterator[object]:
+    """What is drawn, in a form that all options have in common. A vector may have several tables.
+    Quantiles are chosen one inside the other, all at once or one by one, as suits the limit.
+    """
+    match what:
+        case kernel.Vector():
+            yield replace(what, tables=(), matrix=())
+        case kernel.Rank():
+            yield what.table, what.quantile
+        case kernel.Ranks() | kernel.Levels():
+            yield from ((what.table, quantile) for quantile in what.quantiles)
+        case _:
+            yield what
 
 
 def _measurements(output: PlanOutput) -> Iterator[Any]:
