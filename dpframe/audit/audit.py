@@ -270,6 +270,8 @@ def _distance(one: Floats, other: Floats) -> float:
 
 
 FEWEST_RUNS, MOST_RUNS = 100, 1_000_000
+_LEAST_DOUBT = Fraction(1, 10**12)
+"""A confidence nearer to 1 is refused: floats compute with the rest."""
 _PILOTS = {True: (24, 1_000), False: (8, 200)}
 """How many pairs are tried how often, where runs are drawn at once and where one by one."""
 _OF_FEW = 4_000
@@ -395,7 +397,7 @@ def audit(prepared: pipeline.Prepared, runs: int, confidence: Number | str) -> A
     EngineError
         When a row that was made up makes the query fail, which must not be.
     """
-    doubt = 1.0 - _checked(runs, confidence)
+    doubt = _doubt(runs, confidence)
     _require_one_round(prepared.query)
     claims = claims_of(prepared.plan)
     with progress() as shown:
@@ -425,7 +427,8 @@ def _require_one_round(query: Query) -> None:
         )
 
 
-def _checked(runs: int, confidence: Number | str) -> float:
+def _doubt(runs: int, confidence: Number | str) -> float:
+    """The probability with which the bound may be too large."""
     if isinstance(runs, bool) or not isinstance(runs, int) or not FEWEST_RUNS <= runs <= MOST_RUNS:
         raise UnsupportedOperation(
             f"an audit has between {FEWEST_RUNS} and {MOST_RUNS} runs, not {as_given(runs)}",
@@ -442,7 +445,13 @@ def _checked(runs: int, confidence: Number | str) -> float:
             where="audit(confidence=...)",
             remedy="write for example confidence=0.95",
         )
-    return float(found)
+    if 1 - found < _LEAST_DOUBT:
+        raise UnsupportedOperation(
+            f"the confidence {as_given(confidence)} is too near 1 for any number of runs",
+            where="audit(confidence=...)",
+            remedy="write at most confidence=0.999999999999",
+        )
+    return float(1 - found)
 
 
 def _worst(

@@ -144,6 +144,8 @@ def constant_type(value: Scalar) -> DType:
             return TIME
         case timedelta():
             return duration_type("us")
+        case bytes():
+            return DType("Binary")
         case _:
             raise TypeError(f"a constant of type {type(value).__name__} is not known")
 
