@@ -257,8 +257,9 @@ def losses_delta(
         else:
             logs, curve = _transform(law, np.full(1, c), t)
             log = float(logs[0])
-        scale += n * log
-        values *= curve**n
+        head = float(abs(curve[0]))  # a power of less than 1 would vanish, and its error with it
+        scale += n * (log + math.log(head))
+        values *= (curve / head) ** n
     weights = np.where(k == 0, 1.0, 2.0)
     total = float(np.sum(values.real * weights))
     first = float(abs(values[0]))
@@ -417,8 +418,8 @@ def _angle(law: Loss, c: float) -> float:
             return (2 * c + 1) / (2 * float(sigma_squared))
 
 
-def _most(known: Mapping[Loss, int]) -> Fraction:
-    """The sum of all largest losses; a very large number where losses have no limit."""
+def _most(known: Mapping[Loss, int]) -> Fraction | float:
+    """The sum of all largest losses; infinite where losses have no limit."""
     found = Fraction(0)
     for law, n in known.items():
         match law:
@@ -429,7 +430,7 @@ def _most(known: Mapping[Loss, int]) -> Fraction:
             case Geometrics(h, steps):
                 found += n * h * steps
             case Normals() | Wholes():
-                return Fraction(10**9)
+                return math.inf
     return found
 
 

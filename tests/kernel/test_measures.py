@@ -286,6 +286,11 @@ def test_losses_of_many_draws_cost_what_other_methods_find() -> None:
     assert losses_delta(losses, F(10)) == 0
 
 
+def test_gaussian_losses_have_no_largest() -> None:
+    losses = frozenset({(Normals(F(10**22)), 1), (Reported(F(1), 2), 1)})
+    assert losses_delta(losses, F(2 * 10**9)) == 1
+
+
 def true_transform(law: Geometrics | Ranged, s: Any) -> Any:
     """E[exp(s L)] with 60 digits."""
     with mp.workdps(60):
@@ -330,6 +335,31 @@ def test_no_strategy_tells_more_than_many_choices(seed: int, e: float, order: li
     for epsilon in (0.5 * e, 1.5 * e, 3 * e, 4.5 * e):
         lost = float(np.maximum(0.0, p - math.exp(epsilon) * q).sum())
         assert float(losses_delta(frozenset(known.items()), F(epsilon))) >= lost * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    "law", [Reported(F(1, 10), 2), Geometrics(F(1, 10), 1), Reported(F(1, 20), 2)]
+)
+@pytest.mark.parametrize("many", [9_000, 20_000, 41_986, 42_386, 60_000, 250_000])
+@pytest.mark.parametrize("z", [0.5, 3.0, 4.75, 9.0, 30.0])
+def test_very_many_losses_add_up_to_what_they_are(
+    law: Reported | Geometrics, many: int, z: float
+) -> None:
+    """Against a sum over how many of them are positive. Powers of their transforms are below the
+    least float, and a sum of such powers once was a third too small.
+    """
+    e = float(law.epsilon if isinstance(law, Reported) else law.h)
+    epsilon = F(round(1000 * (many * e * e / 2 + z * e * math.sqrt(many))), 1000)
+    p, last = 1 / (1 + math.exp(-e)), math.lgamma(many + 1)
+    exact = 0.0
+    for positive in range(many // 2, many + 1):
+        loss = e * (2 * positive - many) - float(epsilon)
+        if loss > 0:
+            ways = last - math.lgamma(positive + 1) - math.lgamma(many - positive + 1)
+            likely = ways + positive * math.log(p) + (many - positive) * math.log1p(-p)
+            exact -= math.exp(likely) * math.expm1(-loss)
+    found = float(losses_delta(frozenset({(law, many)}), epsilon))
+    assert exact * (1 - 1e-7) <= found <= exact * 1.01 + 1e-290
 
 
 @pytest.mark.parametrize("e", [0.02, 0.3, 1.5])
