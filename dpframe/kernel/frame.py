@@ -448,6 +448,8 @@ def _gather(
     _require_names(new)
     if facts.person is None:
         raise Refused("aggregates of an individual's rows, where rows have no owner")
+    if facts.time is not None and Col(facts.time) not in (row for _, row in by):
+        raise Refused("aggregates of a person's rows of several windows")
     if beside:
         names = (*facts.columns, *(name for name in new if name not in facts.columns))
         same = {c: c for c in facts.columns if c not in new}

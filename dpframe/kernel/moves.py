@@ -138,6 +138,8 @@ def top_of(grid: Grid, shift: int) -> int:
     _require_grid(grid)
     if not 0 <= shift <= 1 << 12:
         raise Refused("a shift of squares")
+    if max(-grid.lo, grid.hi) > 1 << 31:
+        raise Refused("squares beyond 64 bits")
     return max(1, max(-grid.lo, grid.hi) ** 2 >> shift)
 
 
@@ -401,6 +403,8 @@ def _quantile(rank: Rank) -> tuple[int, int]:
     """The quantile as a / b."""
     if not 0 <= rank.quantile <= 1:
         raise Refused("a quantile")
+    if rank.quantile.denominator > 1 << 30:
+        raise Refused("ranks beyond 64 bits")
     return rank.quantile.numerator, rank.quantile.denominator
 
 
@@ -733,6 +737,7 @@ def ranges_of(plan: Plan, facts: Sequence[Facts], what: Choice | Rank | Ranks | 
         raise Refused("scores of rows that are weighed")
     first, changes = tables[0], plan.neighbours == "change-one"
     cells_in(first.cells)  # refuses malformed ones
+    _require_room(tables)
     reach = reach_of(frame, first, all_keys(first), True, changes)
     match what:
         case Choice(_, "cells" | "groups") if len(tables) != 1:
@@ -761,12 +766,25 @@ def ranges_of(plan: Plan, facts: Sequence[Facts], what: Choice | Rank | Ranks | 
             return _over_groups(reach, each)
 
 
+def _require_room(tables: Sequence[Table]) -> None:
+    """Refuse scores that may pass 64 bits with fewer than 2**32 rows. A sum with noise may wrap, as
+    the noise does; of two scores that wrap the wrong one would win.
+    """
+    for place, table in enumerate(tables):
+        addition = addition_of(table, place)
+        if max(-addition.lo, addition.hi) > 1 << 31:
+            raise Refused("scores beyond 64 bits")
+
+
 def parts_of_row(quantiles: Sequence[Fraction]) -> int:
-    """In how many parts a row is counted, so that all ranks are whole."""
+    """In how many parts a row is counted, so that all ranks are whole; see `_require_room`."""
     ends = (Fraction(0), *quantiles, Fraction(1))
     if not quantiles or any(a > b for a, b in pairwise(ends)):
         raise Refused("quantiles that do not rise")
-    return lcm(*(q.denominator for q in quantiles))
+    parts = lcm(*(q.denominator for q in quantiles))
+    if parts > 1 << 30:
+        raise Refused("ranks beyond 64 bits")
+    return parts
 
 
 @dataclass(frozen=True)

@@ -45,10 +45,12 @@ from dpframe.kernel.plan import (
     Placed,
     Points,
     Rank,
+    Ranks,
     Root,
     Row,
     Rows,
     Scan,
+    Squared,
     Table,
     Threshold,
     Tree,
@@ -568,3 +570,63 @@ def test_groups_by_other_weights_are_refused(wrong: str, change: Callable[[Plan]
 
 def _with_rounds(plan: Plan, rounds: tuple[tuple[int, Fraction], ...]) -> Plan:
     return _with_draw(plan, 0, replace(plan.draws[0], law=WeighedThreshold(rounds)))
+
+
+def _rows(table: Table, what: Vector | Choice | Rank, law: Law) -> Plan:
+    scan = Scan("x", (("c", "String"), ("v", "Int64")), Rows(1), None)
+    draw = Draw(what, law, Fraction(1), Fraction(0))
+    return Plan("add-remove", (scan,), (table,), (draw,), "epsilon", Fraction(1), Fraction(0), ())
+
+
+@pytest.mark.parametrize("beyond", [False, True])
+def test_scores_fit_into_64_bits(beyond: bool) -> None:
+    """With up to 2**32 rows: unlike a sum with noise, a score that wraps decides who wins."""
+    h = 1 << (32 if beyond else 31)
+    cells = Values(Col("c"), ('"a"', '"b"'), False)
+    added = Table(0, None, cells, Placed(Col("v"), Grid(Fraction(1), Fraction(0), 0, h)))
+    b = (1 << (31 if beyond else 30)) - 1
+    ranks = Table(0, None, Between(Col("v"), (Fraction(1), Fraction(2), Fraction(3))), One())
+    for plan in (
+        _rows(added, Choice((0,), "cells", 1), Exponential(Fraction(h))),
+        _rows(ranks, Rank(0, Fraction(1, b)), Exponential(Fraction(2 * (b - 1)))),
+        _rows(ranks, Ranks(0, (Fraction(1, b),)), Exponential(Fraction(4 * b))),
+    ):
+        if beyond:
+            with pytest.raises(Refused, match="beyond 64 bits"):
+                verify(plan)
+        else:
+            verify(plan)
+
+
+def test_squares_fit_into_64_bits() -> None:
+    for h, shift in ((1 << 30, 29), (1 << 32, 33)):
+        grid = Grid(Fraction(1), Fraction(0), -h, h)
+        top = h * h >> shift
+        table = Table(0, None, None, Squared(Col("v"), grid, shift))
+        plan = _rows(table, Vector((0,), ((1,),), (), 1, False), Laplace(Fraction(top), 1))
+        if h > 1 << 31:
+            with pytest.raises(Refused, match="squares beyond 64 bits"):
+                verify(plan)
+        else:
+            verify(plan)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("dated", [False, True])
+def test_numbers_of_a_person_are_of_one_window(beside: bool, dated: bool) -> None:
+    """A row would otherwise depend on rows of windows that the person is not protected in."""
+    scan = Scan("x", (("u", "Int64"), ("t", "Date")), Person("u", "1mo", "t"), None)
+    by = (("t", Col("t")),) if dated else ()
+    gather = Gather(0, by, (("n", Call("individual_len", (), "[]")),), (None,), beside)
+    table = Table(2, None, None, One())
+    draw = Draw(
+        Vector((0,), ((1,),), (), 1, False), Laplace(Fraction(1), 1), Fraction(1), Fraction(0)
+    )
+    frames = (scan, gather, KeepRows(1, 1, (), None))
+    cost = Fraction(1)
+    plan = Plan("add-remove", frames, (table,), (draw,), "epsilon", cost, Fraction(0), ())
+    if dated:
+        verify(plan)
+    else:
+        with pytest.raises(Refused, match="several windows"):
+            verify(plan)
