@@ -661,7 +661,8 @@ def sizes_to_appear(plans: Sequence[Plan]) -> tuple[int, ...]:
     chosen = [[r.law for r in plan.releases if isinstance(r.law, KeyMechanism)] for plan in plans]
     if not any(chosen):
         return ()
-    return tuple(max(law.size_at(_NEARLY_ALWAYS) for law in laws) for laws in chosen)
+    sizes = ([law.size_at(_NEARLY_ALWAYS) for law in laws] for laws in chosen)
+    return tuple(max(each, default=0) for each in sizes)
 
 
 def _largest_move(release: NoisyAggregate) -> float:

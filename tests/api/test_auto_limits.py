@@ -83,6 +83,14 @@ def asked(kind: str, spend: str) -> PreparedTogether:
     return prepared_of(query, SPENDS[spend][1])
 
 
+def test_dropped_rows_are_counted_where_groups_are_found() -> None:
+    """Their number has no threshold, which the groups have."""
+    for by in (["city"], ["city", "x"]):
+        query = people("approximate").group_by(by).agg(dp.count())
+        plan = query.plan(epsilon=1, delta=1e-6, report_dropped=True)
+        assert dp.Plan.from_json(plan.to_json()).fingerprint == plan.fingerprint
+
+
 def total(parts: list[Budget]) -> Budget:
     whole = parts[0]
     for part in parts[1:]:
