@@ -13,7 +13,7 @@ from typing import Final
 from dpframe.aggregates.reconstructed_error import RunningError
 from dpframe.core.budget import Budget, PureDP
 from dpframe.core.exact import nearest, show
-from dpframe.core.units import Rows
+from dpframe.core.units import Identifier, Rows
 from dpframe.core.windows import NAMES
 from dpframe.frames.definition import Json
 from dpframe.mechanisms import KeyMechanism
@@ -118,13 +118,15 @@ def _of_unit(plan: PlanData) -> Iterator[tuple[int, str]]:
     if not looks_identifying(unit.column) or beside:
         yield 75, f"Is one value of {unit.column!r} one person{same}, and never several?{has}"
     else:
-        yield 12, f"Does one person have only one {unit.column!r}{same}?"
+        each = f"Does each person have one value of {unit.column!r}{same}?"
+        yield 12, f"{each} A person with several is protected less."
 
 
 def _of_limits(plan: PlanData, block: PlanData) -> Iterator[tuple[int, str]]:
     """Rows that limits drop."""
     if plan.found is None and (limits := limits_in(block)):
-        yield 30, f"Do few people have more than {' or '.join(limits)}? Other rows are dropped."
+        most = " or ".join(limits)
+        yield 30, f"Do only few people have more than {most}? Their other rows are dropped."
 
 
 def limits_in(plan: PlanData) -> list[str]:
@@ -364,6 +366,9 @@ _MOST_RISKS: Final = 8
 _LONGEST: Final = 240
 _NO_AMOUNT: Final = ("", "exact", "unknown", "depends on the data")
 """What stands in place of an error that has no amount."""
+_LIMITS: Final = ("limit_rows(", "limit_groups(")
+_DROPS: Final = ("filter(", "drop_nulls(", "join(", "explode(")
+"""Steps that may leave rows out, or add some."""
 _CLAMPED: Final = re.compile(r"^(.*) (?:is|are) clamped to bounds,", re.DOTALL)
 _SUM: Final = re.compile(r"^(?P<value>(?:(?!dp[._]).)+)\.dp_(?P<name>\w+)\((?P<rest>.*)\)$")
 _WORDS: Final = {
@@ -704,12 +709,14 @@ def _drops(plan: PlanData, block: PlanData) -> Iterator[str]:
         )
     limits = limits_in(block)
     if found is None and limits:
-        yield f"excess rows of people with more than {' or '.join(limits)}"
+        yield f"excess rows of people with more than {' or '.join(limits)}{_later(block)}"
     yield from (
         f"part of the weight of people with many rows, by {step.words}"
         for step in block.steps
         if step.words.startswith("limit_norm(")
     )
+    if isinstance(block.unit, Identifier):
+        yield f"rows where {block.unit.column} is null"
     if block.keys is not None and block.grouping is not None:
         periods = periods_of(block)
         if periods is not None:
@@ -727,6 +734,16 @@ def _drops(plan: PlanData, block: PlanData) -> Iterator[str]:
         yield "rows whose value is not listed"
     if block.grouping is not None and block.keys is None:
         yield "groups with few people"
+
+
+def _later(plan: PlanData) -> str:
+    """The first step after a limit that drops rows: rows that it drops have counted for the limit.
+    The same steps in another order keep other rows.
+    """
+    words = [step.words for step in plan.steps]
+    first = next((n for n, one in enumerate(words) if one.startswith(_LIMITS)), len(words))
+    later = next((one for one in words[first:] if one.startswith(_DROPS)), None)
+    return "" if later is None else f", counted before {_short(_plain(later), 100)}"
 
 
 def _short(text: str, longest: int = _LONGEST) -> str:

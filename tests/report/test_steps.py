@@ -103,3 +103,20 @@ def test_groups_that_are_found_leave_out_small_ones() -> None:
     listed = limited.group_by("site", keys=["a"]).dp_count().plan(epsilon=1)
     assert any(w.startswith("groups of few individuals are left out") for w in found.warnings)
     assert not any("left out" in w for w in listed.warnings)
+
+
+def test_the_first_page_says_what_counts_for_a_limit() -> None:
+    """The same steps in another order keep other rows."""
+    few = pl.col("x") > 3
+    first, last = visits().limit_rows(3).filter(few), visits().filter(few).limit_rows(3)
+    pages = [query.dp_count().explain(epsilon=1) for query in (first, last)]
+    assert "more than 3 rows, counted before filter(x > 3)" in pages[0]
+    assert "counted before" not in pages[1]
+    joined = visits().limit_rows(3).drop_nulls("day").dp_count().explain(epsilon=1)
+    assert "counted before drop_nulls('day')" in joined
+
+
+def test_the_first_page_says_that_rows_of_nobody_are_dropped() -> None:
+    assert "rows where who is null" in visits().limit_rows(3).dp_count().explain(epsilon=1)
+    session = dp.Session(epsilon=9)
+    assert "is null" not in session.protect(ROWS, dp.Rows()).dp_count().explain(epsilon=1)
