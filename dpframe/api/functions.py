@@ -353,9 +353,9 @@ def bounds(column: IntoColumn, *, weight: Number = 1.0, mechanism: Noise = "auto
 
 
 def _ddof(ddof: int) -> int:
-    if not isinstance(ddof, int) or isinstance(ddof, bool) or ddof < 0:
+    if not isinstance(ddof, int) or isinstance(ddof, bool) or not 0 <= ddof < 2**31:
         raise InvalidBounds(
-            f"ddof must be an integer from 0, not {as_given(ddof)}",
+            f"ddof must be an integer from 0 to 2**31 - 1, not {as_given(ddof)}",
             where="ddof",
             remedy="write ddof=1",
         )
