@@ -184,7 +184,7 @@ def candidate_scores(
         substitute(score, {n: Literal(v, types[n]) for n, v in row.items()})
         for row in candidates.iter_rows(named=True)
     ]
-    values = [numeric_value(t, domain(t, scope.facts.columns), "sum") for t in trees]
+    values = [numeric_value(t, scope.facts.columns, "sum") for t in trees]
     ends = [bounds_of(v, given, "sum") for v in values]
     lo, hi = min(e[0] for e in ends), max(e[1] for e in ends)
     whole = all(v.is_whole for v in values) and lo.denominator == hi.denominator == 1
@@ -368,7 +368,7 @@ def _score(request: Request, scope: QueryScope, given: GivenBounds) -> Statistic
             _require_no_bounds(given)
             return _aggregate_score(inner, scope)
         case tree:
-            value = numeric_value(tree, domain(tree, scope.facts.columns), "sum")
+            value = numeric_value(tree, scope.facts.columns, "sum")
             return grid_sum(value, bounds_of(value, given, "sum"))
 
 

@@ -22,7 +22,7 @@ from dpframe.aggregates.values import Value, numeric_value
 from dpframe.core.dtypes import FLOAT64
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.cast import Cast
-from dpframe.rows.fold import domain, words
+from dpframe.rows.fold import words
 
 _SMALLEST, _LARGEST = -30, 100
 """Powers of two between which floats are distinguished."""
@@ -100,7 +100,7 @@ class Bounds(Aggregate):
 
 def _cells(request: Request, scope: QueryScope) -> BinCells:
     assert request.tree is not None
-    value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "bounds")
+    value = numeric_value(request.tree, scope.facts.columns, "bounds")
     if value.domain.dtype.is_temporal or value.domain.dtype.is_boolean:
         raise UnsupportedOperation(
             f"dp_bounds() does not work on values of type {value.domain.dtype}",
@@ -109,7 +109,7 @@ def _cells(request: Request, scope: QueryScope) -> BinCells:
         )
     if value.is_wide:  # which floats distinguish far enough
         real = Cast(FLOAT64).of(value.tree)
-        value = numeric_value(real, domain(real, scope.facts.columns), "bounds")
+        value = numeric_value(real, scope.facts.columns, "bounds")
     return BinCells(value, _edges(value))
 
 

@@ -47,7 +47,7 @@ from dpframe.aggregates.values import numeric_value
 from dpframe.core.exact import as_given, dyadic_down
 from dpframe.errors import InvalidBounds
 from dpframe.mechanisms import AdditiveMechanism
-from dpframe.rows.fold import domain, words
+from dpframe.rows.fold import words
 from dpframe.workloads import (
     MOST_ROOT_CELLS,
     Degree,
@@ -272,7 +272,7 @@ class DistributionFunction(Aggregate):
 
     def bind(self, request: Request, scope: QueryScope) -> BoundDistribution:
         assert request.tree is not None
-        value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "cdf")
+        value = numeric_value(request.tree, scope.facts.columns, "cdf")
         where, bins = f"{words(request.tree)}.dp_cdf(...)", self.bins
         bounds: tuple[Fraction, Fraction] | None = None
         if bins is None or (isinstance(bins, int) and not isinstance(bins, bool)):

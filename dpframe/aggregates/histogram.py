@@ -157,7 +157,7 @@ class Histogram(Aggregate):
             return CategoryCells(request.tree, known, other)
         numeric = found.dtype.is_numeric or found.dtype.is_temporal
         if bins is None or (isinstance(bins, int) and not isinstance(bins, bool)):
-            return self._equal_bins(request, found, 10 if bins is None else bins)
+            return self._equal_bins(request, scope, 10 if bins is None else bins)
         where = f"{words(request.tree)}.dp_histogram(...)"
         if isinstance(bins, str) or not isinstance(bins, Iterable):
             raise InvalidBounds(
@@ -175,7 +175,7 @@ class Histogram(Aggregate):
                 remedy=("leave bounds= out", "give a number of bins"),
             )
         if numeric:
-            value = numeric_value(request.tree, found, "histogram")
+            value = numeric_value(request.tree, scope.facts.columns, "histogram")
             edges = given_numbers(bins, found.dtype, where)
             rising = _increasing(edges, where)
             value.require_int64(rising[0], rising[-1], where)
@@ -205,9 +205,9 @@ class Histogram(Aggregate):
         ends = cells.edges[0], cells.edges[-1]
         return replace(cells, value=total_value(cells.value, ends))
 
-    def _equal_bins(self, request: Request, found: Domain, bins: int) -> BinCells:
+    def _equal_bins(self, request: Request, scope: QueryScope, bins: int) -> BinCells:
         assert request.tree is not None
-        value = numeric_value(request.tree, found, "histogram")
+        value = numeric_value(request.tree, scope.facts.columns, "histogram")
         if not 1 <= bins <= 10**6:
             raise InvalidBounds(
                 f"a histogram has between 1 and 1000000 bins, not {bins}",

@@ -764,7 +764,7 @@ def _centred(
 ) -> tuple[Value, tuple[Fraction, Fraction], Grid]:
     """The value, its bounds, and the grid around their middle."""
     assert request.tree is not None
-    value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), request.kind)
+    value = numeric_value(request.tree, scope.facts.columns, request.kind)
     lo, hi = bounds_of(value, given, request.kind, distinct=True)
     whole = value.is_whole and lo.denominator == 1 and hi.denominator == 1
     return value, (lo, hi), grid_for(lo, hi, centred=True, integers=whole, bits=scope.resolution)

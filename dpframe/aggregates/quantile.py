@@ -55,7 +55,7 @@ from dpframe.errors import InvalidBounds
 from dpframe.kernel import plan as kernel
 from dpframe.kernel.moves import LevelChoice, level_choices
 from dpframe.mechanisms import SELECTIONS, RecursiveTask, TogetherTask
-from dpframe.rows.fold import domain, words
+from dpframe.rows.fold import words
 
 # -- quantiles and medians, chosen by the exponential mechanism -----------------------------------
 
@@ -245,7 +245,7 @@ class Quantile(Aggregate):
         """The value, the candidates, and the bounds where all points within are candidates."""
         assert request.tree is not None
         written = self.method
-        value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), written)
+        value = numeric_value(request.tree, scope.facts.columns, written)
         given = self.bounds if self.candidates is None else self.candidates
         per_unit = is_per_unit(request, scope, self.per, given, value.domain.dtype)
         if self.candidates is not None:

@@ -26,7 +26,7 @@ from dpframe.core.interval import Grid, grid_for
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, UnboundedSensitivity, UnsupportedOperation
 from dpframe.mechanisms import AdditiveMechanism, Mechanism
-from dpframe.rows.fold import domain, words
+from dpframe.rows.fold import words
 
 # -- intervals of sums and of ratios of sums ------------------------------------------------------
 # The error of a sum with public factors is the same sum of the noises, whose law is known. For a
@@ -338,7 +338,7 @@ def _grid(bounds: tuple[Fraction, Fraction], scope: QueryScope) -> Grid:
 
 
 def _number(tree: Tree, scope: QueryScope) -> Value:
-    value = numeric_value(tree, domain(tree, scope.facts.columns), "ratio")
+    value = numeric_value(tree, scope.facts.columns, "ratio")
     if value.domain.dtype.is_temporal:
         raise UnsupportedOperation(
             f"values of type {value.domain.dtype} have no ratio",
@@ -350,7 +350,7 @@ def _number(tree: Tree, scope: QueryScope) -> Value:
 
 def _around_zero(value: Value, given: GivenBounds, name: str) -> tuple[Fraction, Fraction]:
     """Bounds that hold 0, towards which pairs are scaled."""
-    if given is None and value.domain.bounds is None:
+    if given is None and value.bounds is None:
         raise UnboundedSensitivity(
             f"the values of {words(value.tree)} have no known bounds, so one individual could "
             "change the ratio by any amount",

@@ -164,7 +164,7 @@ class Sum(ScoringAggregate):
 
     def bind(self, request: Request, scope: QueryScope) -> BoundSum:
         assert request.tree is not None
-        value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "sum")
+        value = numeric_value(request.tree, scope.facts.columns, "sum")
         dtype = value.domain.dtype
         if dtype.is_temporal and dtype.name != "Duration":
             raise UnsupportedOperation(
@@ -186,7 +186,7 @@ class Sum(ScoringAggregate):
     def score(self, request: Request, scope: QueryScope) -> Statistic:
         assert request.tree is not None
         require_rows_scored(request, scope, self.per, self.bounds)
-        value = numeric_value(request.tree, domain(request.tree, scope.facts.columns), "sum")
+        value = numeric_value(request.tree, scope.facts.columns, "sum")
         return grid_sum(value, bounds_of(value, self.bounds, "sum"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.core.dtypes import INT128, Domain, DType, Scalar
+from dpframe.core.dtypes import INT128, Columns, Domain, DType, Scalar
 from dpframe.core.exact import (
     Number,
     Rationals,
@@ -30,7 +30,7 @@ from dpframe.core.exact import (
 from dpframe.core.tree import Change, Column, Tree
 from dpframe.errors import InvalidBounds, UnboundedSensitivity, UnsupportedOperation
 from dpframe.rows.constants import physical
-from dpframe.rows.fold import words
+from dpframe.rows.fold import domain, known_bounds, words
 from dpframe.rows.operands import is_wide
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import to_polars
@@ -58,6 +58,10 @@ class Value:
 
     tree: Tree  # The expression
     domain: Domain  # What is known of it
+    # Its bounds, where something but a type of 32 bits gives them
+    bounds: tuple[Fraction, Fraction] | None = field(
+        default=None, repr=False, compare=False, kw_only=True
+    )
 
     @property
     def is_whole(self) -> bool:
@@ -134,22 +138,23 @@ def _least(dtype: DType) -> int:
     return 0 if dtype.name == "UInt64" else -(2**63)
 
 
-def numeric_value(tree: Tree, domain: Domain, aggregate: str) -> Value:
+def numeric_value(tree: Tree, columns: Columns, aggregate: str) -> Value:
     """The expression as a number. Raises `UnsupportedOperation` when its type has no numbers, such
     as text.
     """
-    if domain.dtype.is_ordered:
-        return Value(tree, domain)
+    known = domain(tree, columns)
+    if known.dtype.is_ordered:
+        return Value(tree, known, bounds=known_bounds(tree, columns))
     hint = (
         (
             "cast it to a number first: .cast(pl.Int64)",
             'count its values: .dp_histogram(["a", "b"])',
         )
-        if domain.dtype.is_text
+        if known.dtype.is_text
         else "take a number from it first, such as .list.len() or .struct.field(name)"
     )
     raise UnsupportedOperation(
-        f"{aggregate} needs numbers, and this has type {domain.dtype}",
+        f"{aggregate} needs numbers, and this has type {known.dtype}",
         where=words(tree),
         remedy=hint,
     )
@@ -178,7 +183,7 @@ def bounds_of(
     """
     where = f"{words(value.tree)}.dp_{aggregate}({'' if bounds is None else bounds})"
     if bounds is None:
-        inferred = value.domain.bounds
+        inferred = value.bounds
         if inferred is None:
             raise UnboundedSensitivity(
                 f"the values of {words(value.tree)} have no known bounds, so one individual could "

@@ -447,7 +447,11 @@ def description(
     for name in given:
         _known(name, names)
     facts_of = {name: facts.columns[name] for name in names if name not in given}
-    lacking = [n for n, d in facts_of.items() if d.dtype.is_ordered and d.bounds is None]
+    lacking = [
+        n
+        for n, d in facts_of.items()
+        if d.dtype.is_ordered and (d.bounds is None or d.is_range_of_type)
+    ]
     if lacking:
         pairs = ", ".join(f'"{n}": (low, high)' for n in lacking)
         raise UnboundedSensitivity(

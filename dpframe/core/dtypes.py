@@ -183,6 +183,7 @@ Scalar: TypeAlias = (
 )
 
 
+_RANGES = (interval(-(2**31), 2**31 - 1), interval(0, 2**32 - 1))
 _BELIEVED = (-(2**63), 2**63 - 1)
 
 
@@ -228,6 +229,13 @@ class Domain:
         if self.dtype == INT128 and not self.interval.within(_BELIEVED):
             return None
         return self.interval.ends
+
+    @property
+    def is_range_of_type(self) -> bool:
+        """Whether the interval is the whole range of 32 bits, which says nothing about the values:
+        lengths of texts and columns that a database calls INTEGER have it.
+        """
+        return self.dtype.is_integer and self.interval in _RANGES
 
     def with_null(self, nullable: bool = True) -> Domain:
         return replace(self, nullable=nullable)

@@ -55,7 +55,7 @@ from dpframe.parse.reader import read, tree_of
 from dpframe.parse.selectors import output_name
 from dpframe.parse.size import SQL, TooLargeError, marked, serialised, too_large
 from dpframe.rows.constants import constant
-from dpframe.rows.fold import domain, outer_words, words
+from dpframe.rows.fold import domain, known_bounds, outer_words, words
 from dpframe.rows.logic import And, FillNull, IsNotNan, IsNotNull, IsNull, When
 from dpframe.rows.operation import Values
 from dpframe.rows.polars_dtypes import to_polars
@@ -488,7 +488,7 @@ class _Asked:
         """An aggregate of numbers, which skips nulls."""
         kept = self._kept()
         found = domain(kept.values, self._columns)
-        if found.dtype.is_ordered and found.bounds is None:
+        if found.dtype.is_ordered and known_bounds(kept.values, self._columns) is None:
             raise self._unbounded(kept, aggregate.kind, written)
         return self._made(aggregate, kept.without_missing())
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
+
 import polars as pl
 from polars.expr.whenthen import ChainedThen, Then
 
 from dpframe.core.dtypes import Columns, Domain
+from dpframe.core.interval import EVERYTHING
 from dpframe.core.tree import Call, Column, Literal, Tree
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.rows.constants import literal_domain, literal_lower, literal_words
@@ -47,6 +51,28 @@ def _domain(tree: Tree, columns: Columns) -> Domain:
                 return operation.domain(domains)
             except DPFrameError as error:
                 raise error.at(words(tree)) from None
+
+
+def known_bounds(tree: Tree, columns: Columns) -> tuple[Fraction, Fraction] | None:
+    """The bounds of the values of `tree`, None without any. The range of a type of 32 bits, and
+    what follows from it, does not count: noise for such a range would hide every real value.
+    """
+    known = domain(tree, columns).bounds
+    if known is None or max(map(abs, known)) < 2**31 - 1:
+        return known
+    try:
+        return known if _without_ranges(tree, columns).bounds is not None else None
+    except DPFrameError:
+        return None
+
+
+def _without_ranges(tree: Tree, columns: Columns) -> Domain:
+    """The domain of `tree` as if integers of 32 bits had any size."""
+    if isinstance(tree, Call):
+        known = tree.operation.domain([_without_ranges(arg, columns) for arg in tree.args])
+    else:
+        known = _domain(tree, columns)
+    return replace(known, interval=EVERYTHING) if known.is_range_of_type else known
 
 
 def words(tree: Tree) -> str:

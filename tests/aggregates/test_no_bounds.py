@@ -119,3 +119,61 @@ def test_pairs_of_every_kind_make_one_plan(frame: dp.PrivateFrame, entrance: str
     plans = [frame.select(ENTRANCES[entrance](pair)).plan(epsilon=1) for pair in pairs]
     assert len({plan.fingerprint for plan in plans}) == 1
     assert not any(" at 0x" in plan.explain(details=True) for plan in plans)
+
+
+X = pl.col("x")
+OF_TYPES: dict[str, pl.Expr] = {
+    "a column": X,
+    "what follows from it": X.abs() + 1,
+    "twice": X * 2,
+    "another type": pl.col("long").cast(pl.Int32),
+    "whole numbers": pl.col("u"),
+    "the length of a text": pl.col("c").str.len_chars(),
+    "bytes of a text": 2 * pl.col("c").str.len_bytes(),
+    "the length of a list": pl.col("l").list.len(),
+    "how often": pl.col("c").str.count_matches("a"),
+}
+KNOWN: dict[str, pl.Expr] = {
+    "clipped": X.clip(0, 3 * 10**9),
+    "a rest": X % 70,
+    "a condition": (X > 3).cast(pl.Int32),
+    "16 bits": pl.col("short"),
+    "cast from 16 bits": pl.col("short").cast(pl.Int32) * 2,
+    "declared": pl.col("d") * 2,
+    "clipped lengths": pl.col("c").str.len_chars().clip(0, 20),
+    "a large constant": pl.when(X > 3).then(2**40).otherwise(0),
+}
+WITHOUT: dict[str, Callable[[pl.Expr], Any]] = {
+    "sum": lambda e: dp.sum(e),
+    "mean": lambda e: dp.mean(e),
+    "std": lambda e: dp.std(e),
+    "median": lambda e: dp.median(e),
+    "bins": lambda e: dp.histogram(e, 2),
+    "edges": lambda e: dp.cdf(e, 1),
+    "ratio": lambda e: dp.ratio(e, e),
+    "score": lambda e: dp.argmax("c", e, ["A", "B"]),
+    "plain mean": lambda e: e.mean(),
+    "plain quantile": lambda e: e.quantile(0.9),
+}
+
+
+def integers() -> dp.PrivateFrame:
+    types = {"x": pl.Int32, "u": pl.UInt32, "d": pl.Int32, "short": pl.Int16, "long": pl.Int64}
+    schema = {**types, "c": pl.String, "l": pl.List(pl.Int64)}
+    frame = pl.LazyFrame(schema=schema)
+    return dp.Session(epsilon=1).protect(frame, dp.Rows(), bounds={"d": (0, 100)})
+
+
+@pytest.mark.parametrize("ask", WITHOUT)
+def test_the_range_of_32_bits_gives_no_bounds(ask: str) -> None:
+    """Noise for it would hide every real value, and a median would be one of its few points."""
+    for value in OF_TYPES.values():
+        with pytest.raises(dp.UnboundedSensitivity):
+            integers().agg(WITHOUT[ask](value).alias("out"))
+    for value in KNOWN.values():
+        integers().agg(WITHOUT[ask](value).alias("out"))
+
+
+def test_a_description_asks_for_them_too() -> None:
+    with pytest.raises(dp.UnboundedSensitivity, match="'x', 'u' have no known bounds"):
+        integers().describe(["x", "u", "d", "short"])

@@ -321,7 +321,10 @@ def test_stated_errors_of_ranks_hold(given: Any, spend: Any) -> None:
 # -- Levels ---------------------------------------------------------------------------------------
 
 CELLS = PointCells(
-    numeric_value(Column("x"), domain_of_dtype(INT64), "quantile"), Fraction(0), Fraction(1), 50
+    numeric_value(Column("x"), {"x": domain_of_dtype(INT64)}, "quantile"),
+    Fraction(0),
+    Fraction(1),
+    50,
 )
 quantiles = st.sets(st.integers(0, 40), min_size=1, max_size=30).map(
     lambda found: tuple(Fraction(n, 40) for n in sorted(found))

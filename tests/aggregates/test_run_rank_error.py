@@ -20,7 +20,7 @@ from dpframe.mechanisms import DiscreteLaplace
 
 LOW, HIGH = Fraction(1, 10), Fraction(9, 10)
 HALF = Fraction(1, 2)
-VALUE = numeric_value(Column("x"), domain_of_dtype(INT64), "quantile")
+VALUE = numeric_value(Column("x"), {"x": domain_of_dtype(INT64)}, "quantile")
 
 
 def factors(runs: CountedRuns) -> tuple[Any, Any]:

@@ -34,7 +34,7 @@ means over 34 to 36 series of 40 to 60 runs."""
 
 def tree_of(m: int, depth: int) -> QuantileTree:
     quantiles = tuple(Fraction(number, m + 1) for number in range(1, m + 1))
-    value = numeric_value(Column("x"), domain_of_dtype(INT64), "quantile")
+    value = numeric_value(Column("x"), {"x": domain_of_dtype(INT64)}, "quantile")
     cells = PointCells(value, Fraction(0), Fraction(1), 10**6)
     return QuantileTree(cells, quantiles, levels_for(quantiles, depth))
 

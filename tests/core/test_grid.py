@@ -139,7 +139,7 @@ def test_roundings_of_a_value_and_of_its_square_add_up() -> None:
 def square_sum(inner: Grid, squares: Grid, dtype: DType = FLOAT64) -> SquareSum:
     """Of a column."""
     tree = Column("x")
-    return SquareSum(numeric_value(tree, domain_of_dtype(dtype), "var"), inner, squares)
+    return SquareSum(numeric_value(tree, {"x": domain_of_dtype(dtype)}, "var"), inner, squares)
 
 
 @given(grids())

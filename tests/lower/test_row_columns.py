@@ -16,7 +16,7 @@ from dpframe.lower.tables import row_columns
 
 
 def of(name: str, dtype: DType = FLOAT64) -> tuple[ValueCount, GridSum, SquareSum]:
-    value = numeric_value(Column(name), domain_of_dtype(dtype), "var")
+    value = numeric_value(Column(name), {name: domain_of_dtype(dtype)}, "var")
     grid = grid_for(Fraction(-2), Fraction(3), centred=True, integers=dtype.is_integer)
     squares = SquareSum(value, grid, grid_of_squares(grid))
     return ValueCount(Column(name)), GridSum(value, grid), squares
@@ -80,7 +80,7 @@ def test_both_ways_give_the_same(beside: bool) -> None:
 
 def test_squares_fit_in_64_bits() -> None:
     """At the largest places that there are."""
-    value = numeric_value(Column("x"), domain_of_dtype(FLOAT64), "var")
+    value = numeric_value(Column("x"), {"x": domain_of_dtype(FLOAT64)}, "var")
     grid = grid_for(Fraction(-1), Fraction(1), centred=True, integers=False)
     assert grid.hi == 2**30
     square = SquareSum(value, grid, grid_of_squares(grid))

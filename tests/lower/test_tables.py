@@ -146,7 +146,8 @@ def test_sums_of_large_values_do_not_wrap() -> None:
     """Small integer types wrap when Polars sums them; ours are Int64 before."""
     for dtype, top in ((pl.Int32, 2**31 - 1), (pl.UInt32, 2**32 - 1), (pl.UInt8, 255)):
         frame = pl.DataFrame({"x": pl.Series([top] * 1000, dtype=dtype)})
-        query: Query = dp.Session(epsilon=1).protect(frame, dp.Rows()).dp_sum("x")._query
+        people = dp.Session(epsilon=1).protect(frame, dp.Rows())
+        query: Query = people.dp_sum("x", (0, top))._query
         (table,) = tables_of(query)
         (found,) = run(query, frame.lazy()).values()
         total = int(found.dense(1)[0, 0]) * table.statistic.step

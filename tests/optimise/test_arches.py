@@ -18,7 +18,7 @@ from dpframe.optimise.measurements import arches_of, moments_in
 
 def tables(name: str, half: int = 20, dtype: DType = INT64) -> tuple[Table, Table, Table]:
     """The count of values of a column, their sum, and that of their squares."""
-    value = numeric_value(Column(name), domain_of_dtype(dtype), "var")
+    value = numeric_value(Column(name), {name: domain_of_dtype(dtype)}, "var")
     ends = Fraction(-half), Fraction(half)
     grid = grid_for(*ends, centred=True, integers=dtype.is_integer)
     squares = SquareSum(value, grid, grid_of_squares(grid))
@@ -70,7 +70,7 @@ def test_few_steps_are_no_arch() -> None:
 
 def test_squares_of_few_steps_are_none() -> None:
     """Where they are next to the least number above 0 that floats have."""
-    value = numeric_value(Column("x"), domain_of_dtype(FLOAT64), "var")
+    value = numeric_value(Column("x"), {"x": domain_of_dtype(FLOAT64)}, "var")
     ends = Fraction(0), Fraction(1e-160)
     grid = grid_for(*ends, centred=True, integers=False)
     squares = grid_of_squares(grid)
@@ -81,7 +81,7 @@ def test_squares_of_few_steps_are_none() -> None:
 
 def test_bounds_around_no_float_are_no_arch() -> None:
     """A row that stays does not move a sum twice as far as one that comes, there."""
-    value = numeric_value(Column("x"), domain_of_dtype(INT64), "var")
+    value = numeric_value(Column("x"), {"x": domain_of_dtype(INT64)}, "var")
     grid = grid_for(Fraction(2**62 + 1), Fraction(2**62 + 301), centred=True, integers=True)
     assert grid.lo != -grid.hi
     square = SquareSum(value, grid, grid_of_squares(grid))
