@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, Final, Self, TypeAlias, cast
 
-from dpframe.core.exact import Number, as_given, exact, show
+from dpframe.core.exact import Number, exact, show, show_input
 from dpframe.errors import InvalidBudget
 
 # What happened: one frozen value per mechanism that ran. How it is counted is the accountants'.
@@ -94,7 +94,7 @@ class Event:
     def _wrong(self, what: str, name: str, value: object) -> InvalidBudget:
         return InvalidBudget(
             what,
-            where=f"{type(self).__name__}({name}={as_given(value)})",
+            where=f"{type(self).__name__}({name}={show_input(value)})",
             remedy=f"write for example {name}={'1e-8' if name == 'delta' else '1'}",
         )
 

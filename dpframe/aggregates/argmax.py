@@ -151,7 +151,7 @@ class ScoredChoice(Selection):
         return kernel.Choice(tuple(map(scope.rules.place, self.tables)), "tables", self.winners)
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        return Additive(self.tables[0]).sensitivity(scope).repeated(self.candidates)
+        return Additive(self.tables[0]).sensitivity(scope).repeat(self.candidates)
 
     def words(self) -> str:
         grid, dtype = self.statistics[0].grid, self.statistics[0].value.domain.dtype

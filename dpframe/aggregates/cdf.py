@@ -44,7 +44,7 @@ from dpframe.aggregates.request import GivenBounds, QueryScope, Request
 from dpframe.aggregates.shapes import Cumulative, Shape
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.values import numeric_value
-from dpframe.core.exact import as_given, dyadic_down
+from dpframe.core.exact import dyadic_down, show_input
 from dpframe.errors import InvalidBounds
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.rows.fold import domain, words
@@ -295,7 +295,7 @@ def _list_of(bins: object, bounds: object, where: str) -> Iterable[Any]:
     """Edges that are listed."""
     if isinstance(bins, (str, bool)) or not isinstance(bins, Iterable):
         raise InvalidBounds(
-            f"bins must be a number or a list, not {as_given(bins)}",
+            f"bins must be a number or a list, not {show_input(bins)}",
             where=where,
             remedy=(
                 "write for example bins=[10, 20]",

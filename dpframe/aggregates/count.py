@@ -25,7 +25,7 @@ from dpframe.aggregates.statistics import (
 )
 from dpframe.aggregates.values import is_listed
 from dpframe.core.dtypes import Columns
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.core.tree import Column, Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.fold import domain, words
@@ -160,7 +160,7 @@ def _most(request: Request, bounds: GivenBounds) -> int:
             if 0 < most < 2**31:
                 return most
     raise InvalidBounds(
-        f"the bounds of a count are 0 and a positive integer, not {as_given(bounds)}",
+        f"the bounds of a count are 0 and a positive integer, not {show_input(bounds)}",
         where=f'{request.name}: dp_count(per="unit", bounds=...)',
         remedy='write dp.count(per="unit", bounds=(0, n))',
     )

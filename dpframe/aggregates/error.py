@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.aggregates.noise import JointNoise, Slices, pulls
-from dpframe.core.exact import as_given, exact, float_up, nearest
+from dpframe.core.exact import exact, float_up, nearest, show_input
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.mechanisms import AdditiveMechanism, CombinedNoise, IndependentNoise
 
@@ -99,7 +99,7 @@ def _number(name: str, item: object) -> float:
 def _refused(name: str, item: object) -> InvalidBounds:
     least = "" if name == "mean" else " that is not negative"
     return InvalidBounds(
-        f"a guess of a {name} is a finite number{least}, and {as_given(item)} is not",
+        f"a guess of a {name} is a finite number{least}, and {show_input(item)} is not",
         where=name if name == "count" else "guess",
         remedy="write count=1000" if name == "count" else _REMEDY,
     )

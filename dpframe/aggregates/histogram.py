@@ -28,7 +28,7 @@ from dpframe.aggregates.values import (
     scalars_of,
 )
 from dpframe.core.dtypes import Domain, DType, Scalar
-from dpframe.core.exact import Rationals, are_rising, are_whole, as_given, floats, nearest, show
+from dpframe.core.exact import Rationals, are_rising, are_whole, floats, nearest, show, show_input
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
 from dpframe.mechanisms import ADDITIVE, REPORTS
@@ -161,7 +161,7 @@ class Histogram(Aggregate):
         where = f"{words(request.tree)}.dp_histogram(...)"
         if isinstance(bins, str) or not isinstance(bins, Iterable):
             raise InvalidBounds(
-                f"bins must be a number or a list, not {as_given(bins)}",
+                f"bins must be a number or a list, not {show_input(bins)}",
                 where=where,
                 remedy=(
                     "write for example bins=[0, 10, 20]",

@@ -14,7 +14,7 @@ from dpframe.aggregates.measurement import Additive, Measurement, Table
 from dpframe.aggregates.request import QueryScope, Request
 from dpframe.aggregates.shapes import Column, Shape
 from dpframe.aggregates.statistics import DistinctCount, RowCount, UnitCount
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity
 from dpframe.core.tree import column_names
 from dpframe.core.units import Identifier
@@ -208,7 +208,7 @@ class GroupKeys(Aggregate):
         where, rounds = "dp_groups(rounds=...)", self.rounds
         if rounds is not None and (type(rounds) is not int or not 1 <= rounds <= MOST_ROUNDS):
             raise UnsupportedOperation(
-                f"groups are found in 1 to {MOST_ROUNDS} rounds, not {as_given(rounds)}",
+                f"groups are found in 1 to {MOST_ROUNDS} rounds, not {show_input(rounds)}",
                 where=where,
                 remedy=("leave rounds= out", f"write rounds={BEST_ROUNDS}"),
             )

@@ -171,7 +171,7 @@ class Additive(Measurement):
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         found = Measurement.sensitivity(self, scope)
-        return found if scope.parts == 1 else found.scaled(Fraction(1, scope.parts))
+        return found if scope.parts == 1 else found.scale(Fraction(1, scope.parts))
 
     @property
     def step(self) -> Fraction:
@@ -279,7 +279,7 @@ class Selection(Measurement):
             self.rounds,
             self.weighted,
             self.candidates,
-            found.is_shared(self.spread(scope).touched),
+            found.is_shared(self.spread(scope).changed_groups),
         )
 
 

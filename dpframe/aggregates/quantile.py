@@ -108,7 +108,7 @@ class QuantileChoice(Selection):
         """
         self.spread(scope)
         a, b = self.q.numerator, self.q.denominator
-        return scope.rules.of_scores(self.tables[0], -a, b - a).repeated(self.candidates)
+        return scope.rules.of_scores(self.tables[0], -a, b - a).repeat(self.candidates)
 
     def words(self) -> str:
         target = f"{show(self.q)} * rows"
@@ -495,7 +495,7 @@ class QuantileTree(ChosenTogether):
         low, high = -q.numerator, q.denominator - q.numerator
         most = max(len(level) for level in self.levels)
         whole = scope.rules.of_scores(self.tables[0], low, high, most)
-        return whole.scaled(1 / (q.denominator * self.step)).repeated(self.candidates)
+        return whole.scale(1 / (q.denominator * self.step)).repeat(self.candidates)
 
     def spans(self, scope: QueryScope) -> tuple[Fraction, ...]:
         """The scale of each choice, relative to the others: the range of its scores for one
@@ -545,7 +545,7 @@ class QuantileTree(ChosenTogether):
             mechanism,
             self.rounds,
             candidates=self.candidates,
-            shared=found.is_shared(self.spread(scope).touched),
+            shared=found.is_shared(self.spread(scope).changed_groups),
             chosen=self.chosen,
             path=self.path(scope),
             why=self.why,
@@ -669,7 +669,7 @@ class QuantilesAtOnce(ChosenTogether):
         d = min(self.parts)
         whole = scope.rules.of_scores(self.tables[0], -d.numerator, d.denominator - d.numerator)
         tuples = math.comb(self.candidates + self.chosen - 1, self.chosen)
-        return whole.scaled(1 / (d.denominator * self.step)).repeated(tuples)
+        return whole.scale(1 / (d.denominator * self.step)).repeat(tuples)
 
     def expected(self) -> float:
         """About the sum of squared errors of ranks, at a scale of 1 row.
@@ -701,7 +701,7 @@ class QuantilesAtOnce(ChosenTogether):
             mechanism,
             self.rounds,
             candidates=self.candidates,
-            shared=found.is_shared(self.spread(scope).touched),
+            shared=found.is_shared(self.spread(scope).changed_groups),
             chosen=self.chosen,
             why=self.why,
         )

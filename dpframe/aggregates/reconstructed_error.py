@@ -26,7 +26,7 @@ from dpframe.aggregates.noise import (
     reaches_of,
 )
 from dpframe.aggregates.values import Value, number_of
-from dpframe.core.exact import as_given, nearest
+from dpframe.core.exact import nearest, show_input
 from dpframe.core.tree import Forms
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.mechanisms import (
@@ -398,7 +398,7 @@ def _found(
         return place
     near = [edge_words(edges[i], value) for i in (place, place + 1) if 0 <= i < len(edges)]
     raise InvalidBounds(
-        f"{as_given(given)} is not an edge of the release",
+        f"{show_input(given)} is not an edge of the release",
         where=where,
         remedy=f"use an edge; next to it {'are' if len(near) > 1 else 'is'} {' and '.join(near)}",
     )

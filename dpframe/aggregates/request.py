@@ -275,7 +275,7 @@ class QueryScope:
         """
         found = self.rules.spread
         if self.norm is not None:
-            found = found.weighed(self.norm)
+            found = found.weigh(self.norm)
         if not found.is_bounded:
             raise unlimited(self.facts, self.groups, found)
         return found
@@ -309,4 +309,4 @@ class QueryScope:
             raise unlimited(self.facts, self.groups, replace(found, per_group=1))
         _, groups, _ = replace(found, per_group=1).tight
         once = ContributionBounds(groups, groups, 1, found.changes)
-        return once if self.norm is None else once.weighed(self.norm)
+        return once if self.norm is None else once.weigh(self.norm)

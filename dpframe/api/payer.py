@@ -26,7 +26,7 @@ from dpframe.api.source import Source, Sources, open_together
 from dpframe.charge import accuracy_within, slack_beside_accuracy, spend_in, spend_within
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.edition import as_the_edition_before
-from dpframe.core.exact import Number, as_given, exact, nearest
+from dpframe.core.exact import Number, exact, nearest, show_input
 from dpframe.core.parameters import Parameter
 from dpframe.core.units import Identifier, Unit
 from dpframe.core.windows import NAMES, Every, Windows, number_of
@@ -466,7 +466,7 @@ class SessionBudget:
             return self._payer.remaining_in(Windows(every, 0, -1))
         if not isinstance(day, date):
             raise InvalidBudget(
-                f"{as_given(day)} is not a day",
+                f"{show_input(day)} is not a day",
                 where="session.remaining_in(...)",
                 remedy="give a datetime.date",
             )

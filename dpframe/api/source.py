@@ -35,7 +35,7 @@ from dpframe.api.readers import (
     remarks_of,
 )
 from dpframe.core.dtypes import columns, domain_of_dtype
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.core.units import Identifier
 from dpframe.errors import (
     DPFrameError,
@@ -480,7 +480,7 @@ class Source:
         """
         if not isinstance(spill, bool):
             raise UnsupportedOperation(
-                f"{as_given(spill)} is neither True nor False",
+                f"{show_input(spill)} is neither True nor False",
                 where="session.protect(..., spill=...)",
                 remedy="write spill=True or spill=False",
             )
@@ -488,7 +488,7 @@ class Source:
         if size is not None and not isinstance(self.engine, PolarsEngine):
             raise UnsupportedOperation(
                 f"{self.engine.label} keeps within a limit of its own",
-                where=f"session.protect(..., memory={as_given(memory)})",
+                where=f"session.protect(..., memory={show_input(memory)})",
                 remedy="leave memory= out, and set the limit in the engine, such as SET "
                 "memory_limit = '2GB' on DuckDB",
             )

@@ -14,7 +14,7 @@ from dpframe.api.release import warn_of_queries
 from dpframe.api.source import Source, Sources
 from dpframe.core import windows
 from dpframe.core.budget import Budget
-from dpframe.core.exact import Number, as_given
+from dpframe.core.exact import Number, show_input
 from dpframe.errors import LedgerError, TooEarly, UnsupportedOperation, require
 from dpframe.frames.schedule import Schedule
 from dpframe.ledger.streaming import STAYS, digest_of
@@ -346,7 +346,7 @@ def _require_undoubted(opened: OpenedStream) -> None:
 def _first(number: int, length: object) -> int:
     if isinstance(length, bool) or not isinstance(length, int) or length < 1:
         raise UnsupportedOperation(
-            f"a window has a positive number of periods, not {as_given(length)}",
+            f"a window has a positive number of periods, not {show_input(length)}",
             where="window(..., length)",
             remedy="write for example 7",
         )

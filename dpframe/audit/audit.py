@@ -43,7 +43,7 @@ from dpframe.audit.likelihood import (
     is_noise_alone,
 )
 from dpframe.audit.neighbours import Neighbours, at_once, worst_neighbours
-from dpframe.core.exact import Number, as_given, exact
+from dpframe.core.exact import Number, exact, show_input
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.per_individual import rounds_of
 from dpframe.progress import progress
@@ -428,7 +428,7 @@ def _require_one_round(query: Query) -> None:
 def _checked(runs: int, confidence: Number | str) -> float:
     if isinstance(runs, bool) or not isinstance(runs, int) or not FEWEST_RUNS <= runs <= MOST_RUNS:
         raise UnsupportedOperation(
-            f"an audit has between {FEWEST_RUNS} and {MOST_RUNS} runs, not {as_given(runs)}",
+            f"an audit has between {FEWEST_RUNS} and {MOST_RUNS} runs, not {show_input(runs)}",
             where="audit(runs=...)",
             remedy="write for example runs=10_000",
         )
@@ -438,7 +438,7 @@ def _checked(runs: int, confidence: Number | str) -> float:
         found = Fraction(0)
     if not 0 < found < 1:
         raise UnsupportedOperation(
-            f"a confidence lies between 0 and 1, {as_given(confidence)} does not",
+            f"a confidence lies between 0 and 1, {show_input(confidence)} does not",
             where="audit(confidence=...)",
             remedy="write for example confidence=0.95",
         )

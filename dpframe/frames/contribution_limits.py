@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.core.dtypes import DType
-from dpframe.core.exact import as_given, exact, show
+from dpframe.core.exact import exact, show, show_input
 from dpframe.core.tree import Change
 from dpframe.core.units import EVERYWHERE, LARGEST_NORM, LEAST_NORM
 from dpframe.errors import UnsupportedOperation, require
@@ -165,7 +165,7 @@ class LimitRows(Step):
     def words(self) -> str:
         by = ", ".join(repr(name) for name in self.by)
         first = "" if self.order_by is None else f", order_by={self.order_by!r}"
-        return f"limit_rows({as_given(self.n)}{f', by=[{by}]' if by else ''}{first})"
+        return f"limit_rows({show_input(self.n)}{f', by=[{by}]' if by else ''}{first})"
 
     @property
     def stability(self) -> str:
@@ -290,7 +290,7 @@ class LimitGroups(Step):
     def words(self) -> str:
         first = "" if self.order_by is None else f", order_by={self.order_by!r}"
         by = ", ".join(repr(name) for name in self.by)
-        return f"limit_groups({as_given(self.n)}, by=[{by}]{first})"
+        return f"limit_groups({show_input(self.n)}, by=[{by}]{first})"
 
     @property
     def stability(self) -> str:
@@ -364,7 +364,7 @@ def read_norm(n: object) -> Fraction:
     if not LEAST_NORM <= norm < LARGEST_NORM:
         raise UnsupportedOperation(
             f"a norm is a number from {show(LEAST_NORM)} to below {LARGEST_NORM}, not "
-            f"{as_given(n)}",
+            f"{show_input(n)}",
             where="limit_norm(...)",
             remedy="write for example 3: the number of rows that an individual may have in "
             "one group",

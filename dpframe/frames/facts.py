@@ -226,7 +226,7 @@ def _compare(
     point = Interval(number, number)
     rounded = any(_in_floats(column, v.value) for v in (value, beside) if v is not None)
     if column.dtype.is_decimal or (abs(number) >= _EXACT and rounded):
-        point = point.widened(1)  # Polars rounds the value to a float before it compares
+        point = point.widen(1)  # Polars rounds the value to a float before it compares
     lo, hi = point.lo, point.hi
     if column.dtype.is_integer and abs(number) < _EXACT:
         lo = Fraction(floor(number) + 1) if op == "gt" else lo

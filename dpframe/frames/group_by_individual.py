@@ -483,7 +483,7 @@ class Quantile(IndividualAggregate):
         if is_wide(known):
             raise self._refused(known, "clip the values first, or cast them to pl.Float64")
         nan = known.nan or may_be_infinite(known)
-        reach = known.interval.as_float().widened()
+        reach = known.interval.as_float().widen()
         ends = (end for end in (known.interval.lo, known.interval.hi) if end is not None)
         if any(abs(end) > _OVERFLOWS for end in ends):
             nan, reach = True, EVERYTHING

@@ -8,7 +8,7 @@ from typing import Final, Self
 import polars as pl
 
 from dpframe.core.dtypes import Domain, columns
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.core.tree import Call, Change, Column, Literal, Named, Tree, map_named
 from dpframe.core.units import EVERYWHERE, POLARS
 from dpframe.errors import UnboundedSensitivity, UnsupportedOperation
@@ -438,7 +438,7 @@ class Explode(Step):
         return frame.with_columns(first.alias(self.column)).explode(self.column)
 
     def words(self) -> str:
-        length = "" if self.max_length is None else f", max_length={as_given(self.max_length)}"
+        length = "" if self.max_length is None else f", max_length={show_input(self.max_length)}"
         return f"explode({self.column!r}{length})"
 
     @property

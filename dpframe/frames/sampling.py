@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.core.dtypes import INT64, Columns, DType
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.core.windows import AFTER, BEFORE, Windows
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
@@ -306,7 +306,7 @@ def require_count(n: object, where: str) -> int:
     """A limit that is a positive integer."""
     if isinstance(n, bool) or not isinstance(n, int) or not 0 < n < 2**31:
         raise UnsupportedOperation(
-            f"a limit is a positive integer below 2**31, not {as_given(n)}",
+            f"a limit is a positive integer below 2**31, not {show_input(n)}",
             where=where,
             remedy="write for example 10",
         )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.core.budget import Budget
-from dpframe.core.exact import as_given, dyadic_up, exact
+from dpframe.core.exact import dyadic_up, exact, show_input
 from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity, ScoreRange
 from dpframe.errors import InvalidBounds, InvalidBudget
 from dpframe.kernel import plan as kernel
@@ -57,7 +57,7 @@ def miss(confidence: float | Fraction) -> Fraction:
     """
     if not 0 < confidence < 1:
         raise InvalidBounds(
-            f"a confidence of {as_given(confidence)} does not lie between 0 and 1",
+            f"a confidence of {show_input(confidence)} does not lie between 0 and 1",
             remedy="write confidence=0.95",
         )
     return 1 - exact(confidence)

@@ -44,7 +44,7 @@ from dpframe.aggregates.statistics import GridSum, PairSum, SquareSum, UnitPairS
 from dpframe.aggregates.values import show_value
 from dpframe.core.budget import Budget
 from dpframe.core.dtypes import Columns, Domain, domain_of_dtype
-from dpframe.core.exact import as_given, show
+from dpframe.core.exact import show, show_input
 from dpframe.core.interval import EVERYTHING
 from dpframe.core.tree import Call, Column, Named, Tree, column_names, substitute, walk
 from dpframe.core.units import Identifier, Rows
@@ -158,7 +158,7 @@ def _unchanged(values: pl.Series, tree: Tree, known: Domain, columns: Columns) -
 
 
 def _sentence(named: Named, wrong: pl.Series, values: pl.Series, known: Domain) -> str:
-    shown = ", ".join(as_given(value) for value in wrong.head(_SHOWN).to_list())
+    shown = ", ".join(show_input(value) for value in wrong.head(_SHOWN).to_list())
     more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
     said = f"no row can have the listed {'key' if len(wrong) == 1 else 'keys'} {shown}{more} of "
     said += f"{named.name!r}"
@@ -852,7 +852,7 @@ def _noisy_aggregate(
     return NoisyAggregate(
         name=use.name,
         aggregate=use.role,
-        sensitivity=use.sensitivity.scaled(step).public(),
+        sensitivity=use.sensitivity.scale(step).public(),
         mechanism=law.name,
         scale=noise.shown_scale(step),
         cost=choice.cost,

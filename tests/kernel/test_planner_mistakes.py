@@ -81,7 +81,7 @@ def narrower(found: ScoreRange) -> ScoreRange:
 
 
 def halved(found: ExactSensitivity) -> ExactSensitivity:
-    return found.scaled(HALF)
+    return found.scale(HALF)
 
 
 def with_less(**fields: Callable[[Any], Any]) -> Callable[[Any], Any]:

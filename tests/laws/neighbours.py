@@ -368,7 +368,7 @@ def violation(
     """What moved further than the part declares (times `shrink`, to test the law itself)."""
     declared: ExactSensitivity = part.sensitivity(scope)
     if isinstance(part, Additive):  # whose exact tables are in parts where individuals are weighed
-        declared = declared.scaled(Fraction(scope.parts))
+        declared = declared.scale(Fraction(scope.parts))
     limits: list[tuple[str, int, Fraction]] = [
         ("L0", found.l0, Fraction(declared.l0)),
         ("L1", found.l1, declared.l1 * shrink),

@@ -99,7 +99,7 @@ def check(asked: Query, pair: Pair, salt: int) -> None:
     for use in measurements_of(asked)[1:]:
         (table,) = use.part.tables
         changes = differences(before[table], after[table])
-        declared = use.part.sensitivity(asked.scope).scaled(Fraction(PARTS))
+        declared = use.part.sensitivity(asked.scope).scale(Fraction(PARTS))
         assert len(changes) <= declared.l0
         assert sum(changes.values()) <= declared.l1
         assert sum(change**2 for change in changes.values()) <= declared.l2_squared

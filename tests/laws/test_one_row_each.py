@@ -166,7 +166,7 @@ def test_facts_say_that_a_median_of_far_values_may_be_infinite(end: float) -> No
     for name in ("r0", "r1"):
         facts = relation.facts.columns[name]
         assert all(contradiction(value, facts) is None for value in found[name].to_list())
-        assert facts.interval.bounded == (end <= 2.0**1022)
+        assert facts.interval.is_bounded == (end <= 2.0**1022)
 
 
 TAME = pl.DataFrame(
