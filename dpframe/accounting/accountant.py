@@ -200,7 +200,7 @@ class Accountant(ABC):
             total += count * slack(event)
         return total
 
-    def _left(self, delta: Fraction) -> float:
+    def _remaining_delta(self, delta: Fraction) -> float:
         """The remaining delta after failures, rounded down; 0 or less when nothing remains."""
         return float_down(delta - self._slack)
 

@@ -49,7 +49,7 @@ class Event:
         arguments = {name: value for name, value in data.items() if name != "event"}
         if kind is None or not issubclass(kind, cls):
             raise InvalidBudget(
-                f"{data.get('event')!r} is not the name of an event", remedy=_named(cls)
+                f"{data.get('event')!r} is not the name of an event", remedy=_list_kinds(cls)
             )
         known = {field.name for field in fields(kind)}
         if unknown := arguments.keys() ^ known:
@@ -282,5 +282,5 @@ _KINDS: dict[str, type[AnyEvent]] = {
 }
 
 
-def _named(cls: type[Event]) -> str:
+def _list_kinds(cls: type[Event]) -> str:
     return f"use one of {', '.join(n for n, k in _KINDS.items() if issubclass(k, cls))}"

@@ -163,7 +163,7 @@ class ContributionBounds:
         """The bounds of an individual whose rows weigh so little that their norm is at most
         `norm`, in parts of rows.
         """
-        found = Bounds(self.rows, self.groups, self.per_group).weighed(norm)
+        found = Bounds(self.rows, self.groups, self.per_group).weigh(norm)
         about = found.rows, found.groups, found.per_group
         return ContributionBounds(*about, self.changes, found.norm)
 

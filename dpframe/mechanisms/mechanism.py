@@ -395,12 +395,12 @@ class Mechanism(ABC):
         """Pairs of privacy losses that dominate it, one for each time that it is used; None for one
         that is not known.
         """
-        from dpframe.accounting.losses import translated
+        from dpframe.accounting.losses import translate
 
         events = tuple(self.events(exposure))
         # One event may stand there thousands of times: each object is translated once.
         known = {id(event): event for event in events}
-        found = {number: translated(event) for number, event in known.items()}
+        found = {number: translate(event) for number, event in known.items()}
         return [found[id(event)] for event in events]
 
     @abstractmethod
