@@ -317,7 +317,7 @@ class Choice:
     reason: str  # Why, for the plan
 
 
-def charged(share: Budget, used: Fraction) -> Budget:
+def charge_for(share: Budget, used: Fraction) -> Budget:
     """What a mechanism costs: its share, or what it uses where its scale was raised to the least
     one. A scale that was only rounded up in its last bits charges the whole share.
     """
@@ -426,7 +426,7 @@ class AdditiveMechanism(Mechanism):
     """What is missing where a measure does not know it, and what to do."""
 
     @classmethod
-    def fitted(cls, task: AdditiveTask, share: Budget) -> Choice | None:
+    def fit(cls, task: AdditiveTask, share: Budget) -> Choice | None:
         """The least noise that the share pays for; None where the measure knows none."""
         return None
 
@@ -482,7 +482,7 @@ class VectorMechanism(Mechanism):
     __slots__ = ()
 
     @classmethod
-    def fitted(cls, task: AdditiveTask, share: Budget) -> Choice | None:
+    def fit(cls, task: AdditiveTask, share: Budget) -> Choice | None:
         """The least noise that the share pays for; None where the task or the measure has none."""
         return None
 
@@ -523,7 +523,7 @@ class SelectionMechanism(Mechanism):
 
     @classmethod
     @abstractmethod
-    def fitted(cls, task: SelectionTask, share: Budget) -> Choice:
+    def fit(cls, task: SelectionTask, share: Budget) -> Choice:
         """The sharpest choice that the share pays for."""
 
     @classmethod
@@ -561,7 +561,7 @@ class ReportMechanism(Mechanism):
 
     @classmethod
     @abstractmethod
-    def fitted(cls, task: ResponseTask, share: Budget) -> Choice:
+    def fit(cls, task: ResponseTask, share: Budget) -> Choice:
         """The most truthful reports that the share pays for."""
 
     @abstractmethod

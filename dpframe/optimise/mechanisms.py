@@ -254,27 +254,27 @@ def choose(task: MechanismTask, share: Budget) -> Choice:
         case AdditiveTask():
             return _additive(task, share)
         case RecursiveTask():
-            return RECURSIVE[0].fitted(task, share)
+            return RECURSIVE[0].fit(task, share)
         case TogetherTask():
-            return TOGETHER[0].fitted(task, share)
+            return TOGETHER[0].fit(task, share)
         case SelectionTask():
             return _selection(task, share)
         case ResponseTask():
-            return REPORTS[0].fitted(task, share)
+            return REPORTS[0].fit(task, share)
         case KeyTask():
-            return next(filter(None, (kind.fitted(task, share) for kind in KEYS)))
+            return next(filter(None, (kind.fit(task, share) for kind in KEYS)))
 
 
 def _additive(task: AdditiveTask, share: Budget) -> Choice:
     if task.mechanism != "auto":
         return _asked(task, share)
     if task.box is not None:
-        return next(filter(None, (kind.fitted(task, share) for kind in VECTORS)))
+        return next(filter(None, (kind.fit(task, share) for kind in VECTORS)))
     found: list[Choice] = []
     for kind in ADDITIVE:
         if kind is DiscreteStaircase and is_edition_before():
             continue
-        choice = kind.fitted(task, share)
+        choice = kind.fit(task, share)
         if choice is not None:
             found.append(choice)
             if kind.is_surely_least(task, share):
@@ -284,7 +284,7 @@ def _additive(task: AdditiveTask, share: Budget) -> Choice:
 
 def _asked(task: AdditiveTask, share: Budget) -> Choice:
     kind = _named(task.mechanism, ADDITIVE)
-    choice = kind.fitted(task, share)
+    choice = kind.fit(task, share)
     if choice is None:
         what, remedy = kind.unavailable
         where = f"{task.name}: mechanism={task.mechanism!r}"
@@ -300,11 +300,11 @@ def _variance(choice: Choice) -> float:
 def _selection(task: SelectionTask, share: Budget) -> Choice:
     if task.mechanism == "auto":
         kind = next(kind for kind in SELECTIONS if kind.is_preferred(task, share))
-        found = [kind.fitted(task, share)]
+        found = [kind.fit(task, share)]
         for rival in SELECTIONS:
             if rival.is_rival(task):
                 with suppress(InvalidBudget):  # more noise than can be drawn
-                    found.append(rival.fitted(task, share))
+                    found.append(rival.fit(task, share))
         return min(found, key=lambda choice: choice.law.log_noise(task.candidates))
     kind = _named(task.mechanism, SELECTIONS)
     if task.weighted and not kind.draws_points:
@@ -313,7 +313,7 @@ def _selection(task: SelectionTask, share: Budget) -> Choice:
             where=f"{task.name}: mechanism={task.mechanism!r}",
             remedy=("list candidates=[...]", "leave mechanism= out"),
         )
-    return kind.fitted(task, share)
+    return kind.fit(task, share)
 
 
 def _named(name: str, kinds: Sequence[type[_Kind]]) -> type[_Kind]:

@@ -150,19 +150,19 @@ MISTAKES: dict[str, tuple[Patch, tuple[str, ...]]] = {
         ("many draws rows delta", "gaussian numbers person delta", "deciles rows delta"),
     ),
     "half the Laplace noise": (
-        of(DiscreteLaplace, "fitted", with_less(law=with_less(scale=lambda scale: scale / 2))),
+        of(DiscreteLaplace, "fit", with_less(law=with_less(scale=lambda scale: scale / 2))),
         ("counts rows epsilon", "count person epsilon"),
     ),
     "half the Gaussian noise": (
-        of(DiscreteGaussian, "fitted", with_less(law=with_less(sigma_squared=lambda v: v / 4))),
+        of(DiscreteGaussian, "fit", with_less(law=with_less(sigma_squared=lambda v: v / 4))),
         ("gaussian rows rho", "gaussian rows delta"),
     ),
     "half a scale of choices": (
-        of(ScaledSelection, "fitted", with_less(law=with_less(scale=lambda scale: scale / 2))),
+        of(ScaledSelection, "fit", with_less(law=with_less(scale=lambda scale: scale / 2))),
         ("median rows epsilon", "winner person epsilon"),
     ),
     "half a box": (
-        of(DiscreteBox, "fitted", with_less(law=with_less(epsilon=lambda epsilon: 2 * epsilon))),
+        of(DiscreteBox, "fit", with_less(law=with_less(epsilon=lambda epsilon: 2 * epsilon))),
         ("box rows epsilon",),
     ),
     "half a mu": (
