@@ -169,7 +169,7 @@ class BoundAggregate(ABC):
         compares ways to measure the same.
         """
         return sum(
-            effect_of(use, scope) * _squared(laws, key, scope)
+            effect_of(use, scope) * _squared_error_of(laws, key, scope)
             for use, key in zip(self.uses, self.keys, strict=True)
         )
 
@@ -184,7 +184,9 @@ class BoundAggregate(ABC):
             return None
         (noisy,) = values
         most = noise.reach(0, level)
-        return self.combine([shifted(noisy, -most)]), self.combine([shifted(noisy, most)])
+        return self.combine([shift_integers(noisy, -most)]), self.combine(
+            [shift_integers(noisy, most)]
+        )
 
     def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
         """The same of public data as plain Polars has it, without bounds: what a simulation
@@ -218,7 +220,7 @@ class BoundAggregate(ABC):
         raise NotImplementedError(self.request.kind)  # for those that have plain expressions
 
 
-def shifted(values: Noisy, by: int) -> Noisy:
+def shift_integers(values: Noisy, by: int) -> Noisy:
     """Integers moved by a constant, and held at the limits of Int64."""
     moved = values + np.int64(max(-_INT64, min(_INT64, by)))
     over = (moved < values) if by > 0 else (moved > values)
@@ -238,7 +240,7 @@ def effect_of(use: MeasurementUse, scope: QueryScope) -> float:
     return float(use.impact / (linf or Fraction(1)) ** 2)
 
 
-def _squared(laws: Laws, key: MeasurementKey, scope: QueryScope) -> float:
+def _squared_error_of(laws: Laws, key: MeasurementKey, scope: QueryScope) -> float:
     law, (part, mechanism) = laws[key], key
     if isinstance(law, AdditiveMechanism):
         return law.variance()

@@ -66,8 +66,8 @@ def nondecreasing(values: Floats) -> Floats:
     """The nondecreasing rows with the least sum of squared distances from the rows that are given
     (pool adjacent violators; Ayer, Brunk, Ewing, Reid and Silverman 1955).
     """
-    found = np.empty_like(values)
-    for row, made in zip(values, found, strict=True):
+    result = np.empty_like(values)
+    for row, line in zip(values, result, strict=True):
         means: list[float] = []
         sizes: list[int] = []
         for value in row.tolist():
@@ -78,8 +78,8 @@ def nondecreasing(values: Floats) -> Floats:
                 means.pop()
             means.append(mean)
             sizes.append(size)
-        made[:] = np.repeat(means, sizes)
-    return found
+        line[:] = np.repeat(means, sizes)
+    return result
 
 
 # -- distribution functions: how many rows have a value up to each of some edges ------------------
@@ -152,10 +152,10 @@ class BoundDistribution(BoundAggregate):
 
     @property
     def note(self) -> str:
-        return f"{self.sign}; {self._measured}"
+        return f"{self.sign}; {self._measurement_words}"
 
     @property
-    def _measured(self) -> str:
+    def _measurement_words(self) -> str:
         """What is measured, and why."""
         gain, tree = self.gain, strategy_words(self.strategy)
         if gain is None:
@@ -202,17 +202,17 @@ class BoundDistribution(BoundAggregate):
         return self.strategy.objective(variances)
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        return self.column_of(self._rebuilt(values))
+        return self.column_of(self._rebuild(values))
 
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
     ) -> tuple[pl.Series, pl.Series] | None:
         assert isinstance(noise, Independent)
         laws = [law for law, _ in noise.parts if isinstance(law, AdditiveMechanism)]
-        found, reach = self._rebuilt(values), self.error.reaches(laws, level)
+        found, reach = self._rebuild(values), self.error.reaches(laws, level)
         return self.column_of(found - reach), self.column_of(found + reach)
 
-    def _rebuilt(self, values: Sequence[Noisy]) -> NDArray[np.int64]:
+    def _rebuild(self, values: Sequence[Noisy]) -> NDArray[np.int64]:
         """The number of rows up to each edge, of shape (groups, cells)."""
         if self.is_root:
             return RootPrefixes(self.cells.size).prefixes(values[0])

@@ -46,7 +46,7 @@ def units_with(tree: Tree | None) -> Additive:
     return Additive(Table(UnitCount(tree)))
 
 
-def signed(name: str, values: Noisy, nonnegative: bool) -> pl.Series:
+def as_count_series(name: str, values: Noisy, nonnegative: bool) -> pl.Series:
     """A noisy count as a column: signed and unbiased, clamped at 0 only on request."""
     if nonnegative:
         values = np.maximum(values, 0)
@@ -86,7 +86,7 @@ class BoundCount(BoundAggregate):
         return sign_note(self.nonnegative)
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        return signed(self.name, values[0], self.nonnegative)
+        return as_count_series(self.name, values[0], self.nonnegative)
 
     def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
         if not self.of_totals:

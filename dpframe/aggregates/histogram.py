@@ -14,8 +14,8 @@ import polars as pl
 
 from dpframe.aggregates.aggregate import Aggregate, BoundAggregate, MeasurementUse, Noisy, names_of
 from dpframe.aggregates.cells import BinCells, CategoryCells, comparable_edges
-from dpframe.aggregates.count import sign_note, signed
-from dpframe.aggregates.measurement import Additive, Measurement, Responses, Table, counted
+from dpframe.aggregates.count import as_count_series, sign_note
+from dpframe.aggregates.measurement import Additive, Measurement, Responses, Table, counts_of
 from dpframe.aggregates.reconstructed_error import BinRanges, Ranges
 from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.shapes import Counts, Later, Shape
@@ -50,7 +50,7 @@ class BoundHistogram(BoundAggregate):
 
     @property
     def shape(self) -> Shape:
-        rows = Later(partial(_listed, self.column, self.cells, self.dtype), self.cells.size)
+        rows = Later(partial(_cells_frame, self.column, self.cells, self.dtype), self.cells.size)
         return Counts(rows, has_ends=isinstance(self.cells, BinCells))
 
     @property
@@ -76,7 +76,7 @@ class BoundHistogram(BoundAggregate):
         return BinRanges(self.cells.value, edges, self.nonnegative)
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        return signed(self.name, values[0][:, : self.cells.size], self.nonnegative)
+        return as_count_series(self.name, values[0][:, : self.cells.size], self.nonnegative)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,7 +133,7 @@ class Histogram(Aggregate):
 
     def bind(self, request: Request, scope: QueryScope) -> BoundHistogram:
         cells = self._of_totals(request, scope, self._cells(request, scope))
-        part: Measurement = Additive(counted(cells))
+        part: Measurement = Additive(counts_of(cells))
         if request.mechanism == "randomized_response":
             _require_responses(request, scope, cells)
             part = Responses(Table(RowCount(), replace(cells, other=True)))
@@ -319,15 +319,15 @@ def _increasing(edges: Sequence[Fraction], where: str) -> Sequence[Fraction]:
 
 
 @lru_cache(maxsize=8)
-def _listed(name: str, cells: CategoryCells | BinCells, dtype: DType) -> pl.DataFrame:
+def _cells_frame(name: str, cells: CategoryCells | BinCells, dtype: DType) -> pl.DataFrame:
     """Categories or bins as public columns, with a row each."""
     if isinstance(cells, BinCells):
         return _bins_frame(name, cells)
     listed = [*cells.categories, *([None] if cells.other else [])]
-    return pl.DataFrame({name: pl.Series(name, listed, dtype=stored_as(dtype))})
+    return pl.DataFrame({name: pl.Series(name, listed, dtype=stored_type(dtype))})
 
 
-def stored_as(dtype: DType) -> Any:
+def stored_type(dtype: DType) -> Any:
     """The type of released categories: Categorical is what a process made it, so they are text."""
     return pl.String if dtype.name == "Categorical" else to_polars(dtype)
 

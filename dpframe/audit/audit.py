@@ -109,7 +109,7 @@ def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
             if part.entries(query.scope) != size:  # groups are the candidates
                 return 1
             slow = isinstance(part, QuantilesAtOnce)
-            each = _MOST_ENTRIES // _TUPLES if slow else 1 if part.weighted else part.candidates
+            each = _MOST_ENTRIES // _TUPLES if slow else 1 if part.has_weights else part.candidates
             entries += size * each
         elif isinstance(part, RootSums) or (isinstance(part, Margin) and not part.is_by_sets):
             entries += size * part.numbers
@@ -158,7 +158,7 @@ def _places(prepared: pipeline.Prepared, pair: Neighbours) -> Iterator[Place]:
                 yield key, group, 0
         else:
             for group in differing_groups(part, query, one, other)[:_MOST_PLACES]:
-                for winner in range(getattr(part, "chosen", 1)):
+                for winner in range(getattr(part, "picks", 1)):
                     yield key, group, winner
 
 

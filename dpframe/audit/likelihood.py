@@ -378,7 +378,7 @@ class _TupleLaw:
         self, part: QuantilesAtOnce, law: JointExponential, rows: Integers, points: Integers
     ) -> None:
         self._scale, self._row = float(law.scale), part.row
-        self._total, self._chosen = int(rows.sum()), part.chosen
+        self._total, self._chosen = int(rows.sum()), part.picks
         self._goals = [int(share * part.row) * self._total for share in part.parts]
         self._runs = _Runs.of(rows, points, part.candidates)
         ranks = self._runs.ranks

@@ -185,7 +185,7 @@ def worst_crowds(
 
     inside = all(isinstance(one, QuantileTree) for one in at_once(prepared))
     each = _TRIES_INSIDE if inside else _TRIES_OUTSIDE
-    tries, most = each // max(one.chosen for one in at_once(prepared)), _FEW if inside else _MOST
+    tries, most = each // max(one.picks for one in at_once(prepared)), _FEW if inside else _MOST
     for number in range(tries):
         if number < tries // 4 or not known:
             some = tuple(picks.below(most) * (picks.below(3) > 0) for _ in kinds)

@@ -859,7 +859,7 @@ def _noisy_aggregate(
         law=law,
         step=step,
         exact=use.sensitivity,
-        entries=entries_of(part, query) * (part.chosen if isinstance(part, Selection) else 1),
+        entries=entries_of(part, query) * (part.picks if isinstance(part, Selection) else 1),
         spread=part.spread(query.scope),
         repeats=_repeats(part, query),
         candidates=part.candidates if isinstance(part, Selection) else None,
@@ -880,7 +880,7 @@ def _repeats(part: Measurement, query: Query) -> int:
         case Selection():
             return part.rounds
         case KeySelection():
-            return part.touched(query.scope)
+            return part.changed_groups(query.scope)
         case Responses():  # each row reports
             return query.scope.spread.tight[0]
         case _:

@@ -31,7 +31,7 @@ from dpframe.aggregates.aggregate import (
     Noisy,
     Output,
     Query,
-    shifted,
+    shift_integers,
 )
 from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.count import BoundCount
@@ -391,7 +391,7 @@ def _moved(end: pl.Series, by: int) -> pl.Series:
     whole = end.to_physical()
     if whole.dtype.is_integer():
         numbers = whole.cast(pl.Int64).fill_null(0).to_numpy()
-        series = pl.Series(end.name, shifted(numbers, by), dtype=pl.Int64)
+        series = pl.Series(end.name, shift_integers(numbers, by), dtype=pl.Int64)
         return pl.select(pl.when(whole.is_not_null()).then(series)).to_series().cast(end.dtype)
     moved = whole + float(by)
     return moved + moved.abs() * math.copysign(_OUT, by)

@@ -165,7 +165,7 @@ def test_shares_of_a_rho_are_those_of_the_strategy() -> None:
     (query,) = ways_to_measure(asked(people), dp.ZCDP(1))
     rolled = query.aggregates[0]
     assert isinstance(rolled, SetReconstruction)
-    (strategy,) = rolled.used
+    (strategy,) = rolled.used_strategies
     total = sum(strategy.shares)
     for release, share in zip(plan.releases, strategy.shares, strict=True):
         assert float(release.cost.rho) == pytest.approx(0.1 * float(share / total), rel=1e-4)

@@ -82,7 +82,7 @@ def variances(way: Way) -> list[float]:
         laws = [one.laws[key] for key in aggregate.keys]
         noise = [law.variance() for law in laws if isinstance(law, AdditiveMechanism)]
         if isinstance(aggregate, SetReconstruction):
-            (strategy,) = aggregate.used
+            (strategy,) = aggregate.used_strategies
         else:
             strategy = aggregate.strategy  # type: ignore[attr-defined]
         found.append(strategy.objective(noise))

@@ -80,7 +80,7 @@ def check_numbers(asked: Any, frames: Any, frame: Any, one: Any, other: Any, sal
     scope = asked.scope
     selection = measurements_of(asked)[0].part
     assert isinstance(selection, KeySelection)
-    touched = selection.touched(scope)
+    touched = selection.changed_groups(scope)
     known = listed(asked, frames, frame, [one, other], salt)
     if not known.groups.size:
         return
@@ -141,7 +141,7 @@ def test_an_individual_changes_few_groups_by_one(
                 selection = measurements_of(asked)[0].part
                 if not isinstance(selection, KeySelection):  # the keys are known
                     continue
-                selection.touched(asked.scope)
+                selection.changed_groups(asked.scope)
             except dp.DPFrameError:
                 continue
             other = several.without(drawn, 1)
@@ -170,7 +170,7 @@ def test_as_many_groups_change_as_are_paid_for(adjacency: Any, k: int) -> None:
     assert isinstance(selection, KeySelection)
     assert selection.rows == k
     touched = k if adjacency == "add-remove" else 2 * k
-    assert selection.touched(asked.scope) == touched
+    assert selection.changed_groups(asked.scope) == touched
     plan = frame.group_by("g").agg(n=dp.count()).plan(**SPEND)
     assert plan.releases[0].sensitivity == dp.Sensitivity(touched, touched, touched**0.5, 1)
     assert f"L0 {touched}, L1 {touched}" in plan.explain(details=True)
