@@ -209,7 +209,7 @@ def _results(
     for part, places, found in zip(prepared.parts, translation.parts, counted, strict=True):
         groups = part.query.groups
         if groups is not None and found.keys is not None:
-            groups = groups.found(found.keys)
+            groups = groups.with_keys(found.keys)
         query = replace(part.query, groups=groups)
         drawn = drawn_with_groups(part.draws, places, found.chosen)
         for one in part.draws:

@@ -110,7 +110,7 @@ def definition_of(prepared: Prepared, schedule: Schedule, monotone: bool) -> str
         monotone,
     ]
     if prepared.query.relation.owners is not None:
-        said.append(prepared.query.relation.owners.told())
+        said.append(prepared.query.relation.owners.parts())
     return hashlib.sha256(canonical(said).encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -20,7 +20,7 @@ from dpframe.core.tree import column_names
 from dpframe.core.units import Identifier
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.contribution_limits import LimitGroups, LimitNorm
-from dpframe.frames.contributions import spread_of, touched
+from dpframe.frames.contributions import count_changed_groups, spread_of
 from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.per_individual import WithoutFound, rounds_of
 from dpframe.frames.relation import Relation
@@ -74,7 +74,7 @@ class KeySelection(Measurement):
         changed may leave one and enter another.
         """
         assert scope.groups is not None
-        return touched(scope.facts, scope.groups)
+        return count_changed_groups(scope.facts, scope.groups)
 
     def node(self, scope: QueryScope) -> kernel.Appear:
         return kernel.Appear(scope.rules.place(self.table), self.rows)

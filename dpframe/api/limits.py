@@ -41,8 +41,7 @@ from dpframe.errors import (
     UnsupportedOperation,
 )
 from dpframe.frames.contribution_limits import LimitGroups, LimitNorm, LimitRows
-from dpframe.frames.contributions import spread_of
-from dpframe.frames.contributions import unlimited as unlimited_refusal
+from dpframe.frames.contributions import spread_of, unlimited_refusal
 from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, Extremes, PerIndividual
 from dpframe.frames.relation import Relation, Step

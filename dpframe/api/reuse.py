@@ -207,7 +207,7 @@ def _types(queries: Sequence[Query], plan: Plan) -> str:
     each = zip(queries, by, strict=True)
     types = [types_read(q.relation, keys, *asked) for q, keys in each]
     frames = (frame for query in queries for frame in frames_of(query.relation))
-    owners = [frame.owners.told() for frame in frames if frame.owners is not None]
+    owners = [frame.owners.parts() for frame in frames if frame.owners is not None]
     return digest_of_types([*types, owners] if owners else types)
 
 

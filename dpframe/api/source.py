@@ -46,7 +46,7 @@ from dpframe.errors import (
 )
 from dpframe.frames.contribution_limits import LimitRows
 from dpframe.frames.facts import protected_facts
-from dpframe.frames.joins import joined
+from dpframe.frames.joins import join_frames
 from dpframe.frames.relation import Relation
 from dpframe.lower import Execution, require_threads
 from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed, planning_engine
@@ -547,7 +547,7 @@ class Source:
             schema = pl.Schema({**self.schema, who: owners.schema[who]})
             return self._unread(schema, read, remarks, (owners, key))
         pairs = owners._data.select(key[1], who).drop_nulls().unique()
-        data = joined(self._data, pairs, [key], types, {who: who}, "inner", pl)
+        data = join_frames(self._data, pairs, [key], types, {who: who}, "inner", pl)
         data = data.select(unordered(pl, pl.col(name)).alias(name) for name in (*types, who))
         about = self._given, remarks, self._options, (owners, key)
         return Source(data, of_one([self.engine, owners.engine]), None, *about)

@@ -432,7 +432,7 @@ def _with_groups(query: Query, one: Frames, other: Frames) -> Query:
         return query
     found = [found_keys(query.relation, query.groups, frames) for frames in (one, other)]
     keys = pl.concat(found).unique(maintain_order=True)
-    return replace(query, groups=query.groups.found(keys))
+    return replace(query, groups=query.groups.with_keys(keys))
 
 
 def _how_far(

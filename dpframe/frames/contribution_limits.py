@@ -32,7 +32,7 @@ from dpframe.frames.sampling import (
     require_count,
     require_identifier,
     require_order,
-    unused,
+    unused_name,
 )
 from dpframe.kernel.frame import PARTS, GroupLimit, RowLimit
 from dpframe.rows.failures import OPTIMIZATIONS
@@ -94,7 +94,7 @@ class LimitRows(Step):
                 )
         # Everybody has one value of the identifier.
         by = frozenset(self.by) - {before.identifier}
-        return before.limited(RowLimit(self.n, by, self.order_by))
+        return before.with_limit(RowLimit(self.n, by, self.order_by))
 
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
@@ -115,10 +115,10 @@ class LimitRows(Step):
 
         `names` maps columns to their names there; the frame may have others.
         """
-        order, within = self._named(names, before)
+        order, within = self._name_columns(names, before)
         return keep_first(rows, self.n, within, order, salt, pl)
 
-    def _named(
+    def _name_columns(
         self, names: Mapping[str, str], before: FrameFacts
     ) -> tuple[dict[str, DType], list[str]]:
         """The columns that decide, and of these whose rows they are."""
@@ -146,7 +146,7 @@ class LimitRows(Step):
         places, start
             The place of each of the rows in `rows`, and where those of another individual start.
         """
-        order, within = self._named(names, before)
+        order, within = self._name_columns(names, before)
         if order.keys() <= {*within}:  # all rows of a run are equal
             sizes = np.diff(np.append(start, places.size))
             return np.flatnonzero(np.arange(places.size) - np.repeat(start, sizes) < self.n)
@@ -154,7 +154,7 @@ class LimitRows(Step):
         sure = np.flatnonzero(kept)
         if not torn.any():
             return sure
-        position = unused(order, "position")
+        position = unused_name(order, "position")
         unsure = np.flatnonzero(torn)
         rest = rows.select(*order)[places[unsure]].with_columns(pl.Series(position, unsure))
         ranked = first_ranked(rest.lazy(), self.n, within, order, salt, pl).collect(
@@ -223,7 +223,7 @@ class LimitGroups(Step):
                 where=self.words(),
                 remedy=f"write by={[*self.by, self.order_by]!r}",
             )
-        return before.limited(GroupLimit(self.n, frozenset(self.by), self.order_by))
+        return before.with_limit(GroupLimit(self.n, frozenset(self.by), self.order_by))
 
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
@@ -231,7 +231,7 @@ class LimitGroups(Step):
         owners = Owners.of(frame, before, ns, self.words())
         types = {name: found.dtype for name, found in before.columns.items()} | owners.types
         names = {
-            name: unused(types, f"key{i}")
+            name: unused_name(types, f"key{i}")
             for i, name in enumerate(dict.fromkeys((*owners.types, *self.by)))
         }
         marked = owners.frame.with_columns(
@@ -383,7 +383,9 @@ def without_limits(relation: Relation) -> Relation:
     from them, and a frame without limits must never be planned with.
     """
     kept = tuple(
-        (_freed(step), before) for step, before in relation.steps if not isinstance(step, _LIMITS)
+        (_lift_limits(step), before)
+        for step, before in relation.steps
+        if not isinstance(step, _LIMITS)
     )
     return replace(relation, steps=kept, facts=replace(relation.facts, norm=None))
 
@@ -398,7 +400,7 @@ def has_limits(relation: Relation) -> bool:
     )
 
 
-def _freed(step: Step) -> Step:
+def _lift_limits(step: Step) -> Step:
     match step:
         case Explode(column, int()):
             return Explode(column, _ALL)

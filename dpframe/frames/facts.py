@@ -47,7 +47,7 @@ class FrameFacts:
     def __post_init__(self) -> None:
         require_plain_names(self.columns)
 
-    def changed(
+    def with_table(
         self, table: Mapping[str, Domain], kept: Mapping[str, str], where: str
     ) -> FrameFacts:
         """The same rows with other columns.
@@ -92,7 +92,7 @@ class FrameFacts:
         """The length of the windows that divide a person's rows; None without."""
         return self.unit.window if isinstance(self.unit, Identifier) else None
 
-    def limited(self, limit: Limit) -> FrameFacts:
+    def with_limit(self, limit: Limit) -> FrameFacts:
         """The same columns, with one more limit in force."""
         return replace(self, limits=(*self.limits, limit))
 

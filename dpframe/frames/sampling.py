@@ -49,7 +49,7 @@ def keep_first(
     """
     if ns is not pl:
         return first_ranked(frame, most, within, order, salt, ns, first, taken)
-    rank = unused({*order, *taken}, "rank")
+    rank = unused_name({*order, *taken}, "rank")
     whose = [comparable(ns, name, order[name]) for name in within]
     counted = whose if len(whose) == 1 else [ns.struct(*whose).hash(salt)]
     sized = once(frame.with_columns(ns.len().over(counted).alias(rank)))
@@ -91,7 +91,7 @@ def first_ranked(
     taken: Collection[str] = (),
 ) -> pl.LazyFrame:
     """The same rows, by ranking everybody's."""
-    hashed, rank = (unused({*order, *taken}, name) for name in ("hash", "rank"))
+    hashed, rank = (unused_name({*order, *taken}, name) for name in ("hash", "rank"))
     values = {name: comparable(ns, name, dtype) for name, dtype in order.items()}
     rest = [value for name, value in values.items() if name not in within]
     marked = frame.with_columns(row_hash(ns, values, order, salt).alias(hashed))
@@ -140,7 +140,9 @@ def first_sorted(
     of its rows that share bits are equal.
     """
     names = {*order, *taken}
-    key, owner, first, torn = (unused(names, name) for name in ("hash", "owner", "first", "torn"))
+    key, owner, first, torn = (
+        unused_name(names, name) for name in ("hash", "owner", "first", "torn")
+    )
     values = {name: comparable(ns, name, dtype) for name, dtype in order.items()}
     whose = [values[name] for name in within]
     owners = {name: values[name] for name in within}
@@ -213,11 +215,13 @@ def keep_first_together(
 def hashes(rows: pl.DataFrame, order: Mapping[str, DType], salt: int) -> NDArray[np.uint64]:
     """The hash of each row of a frame in memory."""
     values = {name: comparable(pl, name, dtype) for name, dtype in order.items()}
-    made = row_hash(pl, values, order, salt).cast(pl.UInt64)
-    found = np.empty(rows.height, np.uint64)
+    expression = row_hash(pl, values, order, salt).cast(pl.UInt64)
+    result = np.empty(rows.height, np.uint64)
     for start in range(0, rows.height, _ROWS):
-        found[start : start + _ROWS] = rows.slice(start, _ROWS).select(made).to_series().to_numpy()
-    return found
+        result[start : start + _ROWS] = (
+            rows.slice(start, _ROWS).select(expression).to_series().to_numpy()
+        )
+    return result
 
 
 def least_of_runs(
@@ -274,7 +278,7 @@ def once(frame: pl.LazyFrame) -> pl.LazyFrame:
     return frame.cache() if isinstance(frame, pl.LazyFrame) else frame
 
 
-def unused(names: Collection[str], wanted: str) -> str:
+def unused_name(names: Collection[str], wanted: str) -> str:
     """A name like `wanted` that no column has."""
     while wanted in names:
         wanted += "_"
@@ -386,7 +390,7 @@ class Owners:
         window = window_of(facts, ns)
         if window is None:
             return cls(frame, types, ())
-        name = unused({*facts.columns, *taken}, "window")
+        name = unused_name({*facts.columns, *taken}, "window")
         return cls(frame.with_columns(window.alias(name)), {**types, name: INT64}, (name,))
 
 

@@ -78,7 +78,7 @@ class Delay:
             Whose midnight that is; None for UTC. One that clocks show twice is the second, and of
             one that they pass over the moment at which they do counts.
         """
-        day = _moved(end, f"{self.months}mo{self.days}d")
+        day = _move_day(end, f"{self.months}mo{self.days}d")
         midnight = dt.datetime(day.year, day.month, day.day)
         return _moment(midnight, zone) + dt.timedelta(microseconds=self.microseconds)
 
@@ -114,7 +114,7 @@ def _span(text: str) -> Span:
         raise error.at(_WHERE) from None
 
 
-def _moved(day: dt.date, by: str) -> dt.date:
+def _move_day(day: dt.date, by: str) -> dt.date:
     """A date this many months and days later; of a month that is shorter its last day."""
     years = day.year
     found: dt.date | None = None

@@ -309,7 +309,7 @@ class Execution:
             ((lowered, results),) = self._results([rest])
             more, _ = chosen_keys(choice, lowered, results, groups)
             found = pl.concat([found, more])
-        return Counted({}, groups.found(found[order_of(found)]))
+        return Counted({}, groups.with_keys(found[order_of(found)]))
 
     def _results(self, wanted: Sequence[TablesWanted]) -> list[tuple[Tables, list[pl.DataFrame]]]:
         def work() -> list[tuple[Tables, list[pl.DataFrame]]]:
@@ -396,7 +396,7 @@ def _counted_of(wanted: TablesWanted, lowered: Tables, results: list[pl.DataFram
     groups, noisy = wanted.groups, None
     if groups is not None and wanted.chooser is not None:
         keys, noisy = chosen_keys(wanted.chooser, lowered, results, groups)
-        groups = groups.found(keys)
+        groups = groups.with_keys(keys)
     return Counted(_counted(lowered, results, groups), groups, noisy)
 
 

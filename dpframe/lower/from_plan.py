@@ -168,7 +168,7 @@ class _Reader:
                 return self._meet(frame)
             case kernel.Map(input, ()):
                 before = self.frames[input]
-                facts = before.facts.changed({}, {}, "select()")
+                facts = before.facts.with_table({}, {}, "select()")
                 steps = (*before.steps, (Select(()), before.facts))
                 return replace(before, steps=steps, facts=facts)
         relation = self.frames[frame.input]

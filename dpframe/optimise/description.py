@@ -50,7 +50,7 @@ from dpframe.core.tree import Call, Column, Named, Tree, column_names, substitut
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
 from dpframe.frames.contribution_limits import LimitGroups, LimitRows
-from dpframe.frames.contributions import decided_by
+from dpframe.frames.contributions import effects_of_limit
 from dpframe.frames.definition import definition, steps_of
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups, SetGroups, digest_of_keys, digest_of_sets
@@ -292,7 +292,7 @@ def limit_words(query: Query) -> tuple[tuple[str, ...], ...]:
         if not limit or any(isinstance(s, (Binary, PerIndividual)) for s in later):
             said.append(())
             continue
-        found = decided_by(len(before.limits), relation.facts, groups)
+        found = effects_of_limit(len(before.limits), relation.facts, groups)
         words = f"decides that in the end one individual has {', '.join(found)}"
         said.append((words if found else _IDLE,))
     return tuple(said)
@@ -744,7 +744,7 @@ def build_plan(
         steps=_steps(query),
         grouping=None if groups is None else f"{groups.words()}: {groups.origin}",
         groups=None if listed is None else listed.size,
-        keys=None if listed is None else listed.listed(),
+        keys=None if listed is None else listed.list_keys(),
         keys_digest=None if groups is None else _digest_of_keys(groups, sets),
         grouped_by=grouped_by,
         best_group=query.chooses_groups,

@@ -14,7 +14,7 @@ from dpframe.errors import DPFrameError
 from dpframe.frames.definition import Json, definition, steps_of
 from dpframe.frames.groups import Groups, ListedKeys, Margins, SetGroups, common_sets
 from dpframe.frames.public import digest
-from dpframe.frames.relation import Relation, frames_of, named_by_place
+from dpframe.frames.relation import Relation, frames_of, name_by_place
 from dpframe.optimise.measurements import measurements_of
 from dpframe.plan.several import distinct_names
 
@@ -136,7 +136,7 @@ class Kind:
 
 def queries_by_place(queries: Sequence[Query]) -> tuple[Query, ...]:
     """The queries of one plan; unnamed frames are called by their place in it."""
-    relations = named_by_place([query.relation for query in queries])
+    relations = name_by_place([query.relation for query in queries])
     return tuple(replace(q, relation=named) for q, named in zip(queries, relations, strict=True))
 
 

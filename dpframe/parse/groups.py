@@ -16,7 +16,7 @@ from dpframe.core.exact import show_input
 from dpframe.core.tree import Named
 from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
 from dpframe.frames.groups import GROUPING, Groups, SetGroups
-from dpframe.frames.public import held, to_polars_frame
+from dpframe.frames.public import freeze, to_polars_frame
 from dpframe.frames.row_steps import renamed_column, unique_names
 from dpframe.parse.key_sets import Keys, Origin, nothing_computed, with_few_values
 from dpframe.parse.outputs import polars_schema
@@ -265,7 +265,7 @@ def _checked(frame: pl.DataFrame, domains: Mapping[str, Domain], where: str) -> 
             column = cast
         columns.append(column)
     require_few(frame.height, where)
-    return distinct(held(pl.DataFrame(columns)))
+    return distinct(freeze(pl.DataFrame(columns)))
 
 
 def _comparable_kind(name: str, column: pl.Series, found: Domain, where: str) -> None:

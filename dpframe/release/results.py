@@ -449,7 +449,7 @@ def with_some_key(query: Query) -> Query:
     if groups is None or not groups.discovered:
         return query
     none = {name: [None] for name in groups.keys.columns}
-    return replace(query, groups=groups.found(pl.DataFrame(none, schema=groups.keys.schema)))
+    return replace(query, groups=groups.with_keys(pl.DataFrame(none, schema=groups.keys.schema)))
 
 
 def rehearse(queries: Iterable[tuple[Query, Sequence[Draw]]], asked: Intervals | None) -> None:
@@ -588,7 +588,7 @@ def _trial(query: Query, number: int, place: int) -> dict[MeasurementKey, Noisy]
 
 def shown_groups(groups: Groups | None) -> Groups | None:
     """The groups as they stand in a result: those of all grouping sets."""
-    return groups.shown() if isinstance(groups, SetGroups) else groups
+    return groups.result_groups() if isinstance(groups, SetGroups) else groups
 
 
 def _least_shape(part: Measurement, query: Query) -> tuple[int, int]:

@@ -142,7 +142,7 @@ def frame_html(relation: Relation) -> str:
 
 def groups_html(relation: Relation, groups: Groups) -> str:
     """A private frame that is grouped."""
-    keys = "" if groups.discovered else f"<p>{quiet(f'keys: {groups.listed()}')}</p>"
+    keys = "" if groups.discovered else f"<p>{quiet(f'keys: {groups.list_keys()}')}</p>"
     return fragment(
         head("Groups of", relation.name, _protected(relation)),
         f"<p>{code(groups.words())} {line(groups.origin)}</p>{keys}",

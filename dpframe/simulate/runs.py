@@ -125,7 +125,7 @@ class Exact:
         listed = [
             one
             if one.groups is None or not one.groups.discovered or keys is None
-            else replace(one, groups=one.groups.found(keys))
+            else replace(one, groups=one.groups.with_keys(keys))
             for one in self.tables
         ]
         (counted,) = Execution.of_public(frames).run_parts([PartWanted(listed)])
@@ -176,7 +176,7 @@ def with_all_groups(query: Query, free: Relation, frames: Frames) -> Query:
     """The query with every group of the public frame, where groups are to be found."""
     if query.groups is None or not query.groups.discovered:
         return query
-    return replace(query, groups=query.groups.found(found_keys(free, query.groups, frames)))
+    return replace(query, groups=query.groups.with_keys(found_keys(free, query.groups, frames)))
 
 
 def noiseless(query: Query, draws: Sequence[Draw], counted: ExactTables) -> NoisyParts:

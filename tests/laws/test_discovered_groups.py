@@ -72,7 +72,7 @@ def listed(asked: Any, frames: Any, frame: Any, drawn: list[Any], salt: int) -> 
     names = asked.groups.names
     both = pl.concat([r.select(pl.col(names)) for r in rows])
     keys = both.with_columns(pl.col(pl.Categorical).cast(pl.String)).unique()
-    return replace(asked, groups=asked.groups.found(keys))
+    return replace(asked, groups=asked.groups.with_keys(keys))
 
 
 def check_numbers(asked: Any, frames: Any, frame: Any, one: Any, other: Any, salt: int) -> None:

@@ -287,12 +287,12 @@ def test_the_laws_see_planted_mistakes(bug: str, monkeypatch: pytest.MonkeyPatch
     else:
         from dpframe.frames import group_by_individual
 
-        plain = group_by_individual.Gather._reduced
+        plain = group_by_individual.Gather._reduce
 
         def everybody(self: Any, rows: Any, *rest: Any) -> pl.LazyFrame:
             return plain(self, rows.with_columns(pl.col("value 0 0").max()), *rest)
 
-        monkeypatch.setattr(group_by_individual.Gather, "_reduced", everybody)
+        monkeypatch.setattr(group_by_individual.Gather, "_reduce", everybody)
         text = "pl.col('f64').max()"
     relation = written(relation_of(frame), [text], ())
 
