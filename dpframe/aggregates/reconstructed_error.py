@@ -45,7 +45,7 @@ from dpframe.workloads import (
     SquareRoot,
     Strategy,
     rounding_variance,
-    squared,
+    sum_of_squares,
 )
 
 # -- the error of distribution functions that are rebuilt from noisy sums of cells, by edge -------
@@ -707,7 +707,7 @@ class RunningError:
         if law.is_exact:
             return 0
         if not self.levels:
-            deviation = math.sqrt(squared(factors) * law.variance()) * _UP
+            deviation = math.sqrt(sum_of_squares(factors) * law.variance()) * _UP
             sure = min((1.0 + nearest(level)) / 2.0, _SURE)
             return max(0, math.floor(NormalDist().inv_cdf(sure) * deviation + float(rounded)))
         if (factors == 1.0).all():

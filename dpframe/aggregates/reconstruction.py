@@ -90,7 +90,7 @@ from dpframe.workloads import (
     Wanted,
     WholeTables,
     Workload,
-    apportioned,
+    apportion,
     best_tables,
     nearest_nonnegative,
     tables,
@@ -474,7 +474,7 @@ class SetReconstruction(Reconstruction):
             {kept: estimate.strategy.error(table) for kept, table in wanted.items()},
             self.axes.sizes,
         )
-        counts = apportioned(cells)
+        counts = apportion(cells)
         tables = [
             counts.sum(axis=tuple(i for i, k in enumerate(kept) if not k), keepdims=True)
             for kept in self.axes.kept_axes

@@ -32,7 +32,7 @@ from dpframe.core.budget import GDP
 from dpframe.core.tree import Call, Tree
 from dpframe.frames.relation import Relation
 from dpframe.frames.row_steps import Filter
-from dpframe.lower import Execution, found_keys
+from dpframe.lower import Execution, find_keys
 from dpframe.rows.logic import And
 from dpframe.simulate.runs import Exact, ExactTables
 
@@ -430,7 +430,7 @@ def _with_groups(query: Query, one: Frames, other: Frames) -> Query:
     """The query with every group of either frame, where groups are to be found."""
     if query.groups is None or not query.groups.discovered:
         return query
-    found = [found_keys(query.relation, query.groups, frames) for frames in (one, other)]
+    found = [find_keys(query.relation, query.groups, frames) for frames in (one, other)]
     keys = pl.concat(found).unique(maintain_order=True)
     return replace(query, groups=query.groups.with_keys(keys))
 

@@ -20,7 +20,7 @@ _SPARSE = 4
 """Whole numbers are looked up in an array of at most this many entries per key."""
 
 
-def numbered(
+def number_rows(
     keys: pl.DataFrame, result: pl.DataFrame, names: Sequence[str]
 ) -> tuple[pl.DataFrame, NDArray[np.int64]]:
     """The rows of a result that have a public key, and the number of each one's key.
@@ -32,10 +32,12 @@ def numbered(
     result
         Rows with the columns `names`, in the order of the columns of `keys`.
     """
-    found = _among_whole_numbers(keys, result[names[0]]) if len(names) == 1 else None
-    if found is not None:
-        kept = found >= 0
-        return (result, found) if kept.all() else (result.filter(pl.Series(kept)), found[kept])
+    numbers = _among_whole_numbers(keys, result[names[0]]) if len(names) == 1 else None
+    if numbers is not None:
+        known = numbers >= 0
+        return (
+            (result, numbers) if known.all() else (result.filter(pl.Series(known)), numbers[known])
+        )
     joined = listed_keys(keys, names).join(result, on=list(names), how="inner", nulls_equal=True)
     return joined, joined["k"].cast(pl.Int64).to_numpy()
 
@@ -106,7 +108,7 @@ def packable(types: Sequence[DType]) -> bool:
 
 def in_memory(source: pl.LazyFrame | Mapping[int, pl.LazyFrame], relation: Relation) -> bool:
     """Whether rows come from one frame in memory, so that their columns may be held there."""
-    plan = _told(source, relation)
+    plan = _explain(source, relation)
     return plan is not None and plan.startswith("DF [")
 
 
@@ -114,11 +116,11 @@ def in_batches(source: pl.LazyFrame | Mapping[int, pl.LazyFrame], relation: Rela
     """Whether rows are made of one frame in memory or of one set of files, which Polars reads
     piece by piece.
     """
-    plan = _told(source, relation)
+    plan = _explain(source, relation)
     return plan is not None and len(scans := _SCANS.findall(plan)) == 1 and scans[0] in _IN_PIECES
 
 
-def _told(source: pl.LazyFrame | Mapping[int, pl.LazyFrame], relation: Relation) -> str | None:
+def _explain(source: pl.LazyFrame | Mapping[int, pl.LazyFrame], relation: Relation) -> str | None:
     """The plan of the only frame that rows are made of; None where there are several."""
     if any(isinstance(step, Binary) for step, _ in relation.steps):
         return None

@@ -32,7 +32,7 @@ from dpframe.lower import (
     Frames,
     PartWanted,
     PlanTables,
-    found_keys,
+    find_keys,
     has_plain,
     run_plain,
     tables_of_plan,
@@ -176,7 +176,7 @@ def with_all_groups(query: Query, free: Relation, frames: Frames) -> Query:
     """The query with every group of the public frame, where groups are to be found."""
     if query.groups is None or not query.groups.discovered:
         return query
-    return replace(query, groups=query.groups.with_keys(found_keys(free, query.groups, frames)))
+    return replace(query, groups=query.groups.with_keys(find_keys(free, query.groups, frames)))
 
 
 def noiseless(query: Query, draws: Sequence[Draw], counted: ExactTables) -> NoisyParts:

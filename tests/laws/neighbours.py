@@ -192,7 +192,7 @@ def exact_tables(
         read = {table: names[place] for place, table in one.tables.items()}
         for lowered in lower_query(one.relation, groups, list(read), source, salt=salt):
             frame_of_groups = lowered.frame.collect(engine=engine, optimizations=OPTIMIZATIONS)
-            cells = count_cells(lowered, lowered.grouped(frame_of_groups), groups)
+            cells = count_cells(lowered, lowered.group(frame_of_groups), groups)
             counted |= zip((read[table] for table in lowered.tables), cells, strict=True)
     return counted
 

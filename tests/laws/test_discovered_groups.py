@@ -111,7 +111,7 @@ def exact_tables_of(asked: Any, known: Any, data: Any, salt: int) -> Any:
     tables = tables_of(asked)
     source = {token: stored(found).lazy() for token, found in data.items()}
     for lowered in lower.lower_query(known.relation, known.groups, tables, source, salt=salt):
-        result = lowered.grouped(lowered.frame.collect())
+        result = lowered.group(lowered.frame.collect())
         cells = lower.tables.count_cells(lowered, result, known.groups)
         for statistic, found in zip(lowered.statistics, cells, strict=True):
             counted[lower.tables.Table(statistic, lowered.cells)] = found

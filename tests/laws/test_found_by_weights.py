@@ -68,7 +68,7 @@ def sums_of(asked: Query, data: pl.DataFrame, salt: int = 0) -> dict[Table, Sums
     columns = group_columns(asked.groups)
     source = stored(data).lazy()
     for query in lower_query(asked.relation, asked.groups, tables_of(asked), source, salt=salt):
-        result = query.grouped(query.frame.collect())
+        result = query.group(query.frame.collect())
         for i, statistic in enumerate(query.statistics):
             rows = result.select(*columns, f"v{i}").rows()
             found[Table(statistic)] = {row[:-1]: row[-1] for row in rows}
