@@ -165,7 +165,7 @@ def _epsilon_and_log_delta(budget: ApproxDP, composition: str) -> tuple[Fraction
     return min(budget.main, _MOST_EPSILON), math.log(float_down(budget.slack)) - 1e-11
 
 
-def counted_in(measure: type[Budget], budget: ApproxDP) -> Budget:
+def convert_budget(measure: type[Budget], budget: ApproxDP) -> Budget:
     """An (epsilon, delta) in the measure that charges are added up in."""
     if measure is GDP:
         return GDP(mu_squared_within(budget))
@@ -201,7 +201,7 @@ def resolve_composition(budget: Budget, composition: str) -> tuple[Budget, Appro
             where=where,
             remedy=("open the session with delta=1e-8", "leave composition= out"),
         )
-    return counted_in(ZCDP if composition == "zcdp" else GDP, budget), budget
+    return convert_budget(ZCDP if composition == "zcdp" else GDP, budget), budget
 
 
 def spend_within(

@@ -622,7 +622,7 @@ class LimitsOfRows:
         noise = tuple(known.get(end, math.inf) for end in ends)
         by_limit = dict(zip(LIMITS, self.sizes, strict=False))
         sizes = tuple(by_limit.get(end, _ENDLESS) for end in ends) if self.sizes else ()
-        loss = LimitRule(tuple(ends), noise, sizes, law, self.is_normal).found(counts)
+        loss = LimitRule(tuple(ends), noise, sizes, law, self.is_normal).best_loss(counts)
         bias, left = loss.dropped / self.groups, loss.noise / self.groups
         return {
             "limit": "limit_rows",

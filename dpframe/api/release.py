@@ -332,8 +332,8 @@ def _of_dropped(
         return
     yield Doubt(
         "DroppedRows",
-        f"{prepared.found(histogram, place)}; interval=0.95 covers this. If you know the most that "
-        "one person has, write the limit, such as .limit_rows(n)",
+        f"{prepared.limit_words(histogram, place)}; interval=0.95 covers this. If you know the "
+        "most that one person has, write the limit, such as .limit_rows(n)",
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from dpframe.api.files import Content, NotKept, destination, require_result, write
 from dpframe.api.reuse import content_of, standing, words
-from dpframe.charge import budget_of, counted_in, resolve_composition
+from dpframe.charge import budget_of, convert_budget, resolve_composition
 from dpframe.cli.output import Announced, BadInput, print_help, print_record, say
 from dpframe.cli.pins import JSON, PLACE, Option, add_command, day, option, switch
 from dpframe.core.budget import Budget, amount
@@ -551,7 +551,7 @@ def _grant(parsed: Parsed) -> int:
         key = ApprovalKey.from_environment()
         renewing = partial(renewals, name=parsed.name, by=parsed.by, key=key)
     made = budgets.grant(
-        store, parsed.name, amounts, parsed.by, parsed.reason, counted_in, renewing
+        store, parsed.name, amounts, parsed.by, parsed.reason, convert_budget, renewing
     )
     return _print_budget(parsed, made)
 

@@ -114,7 +114,7 @@ def impossible_keys(query: Query) -> Iterator[str]:
     for named, listed in zip(groups.by, groups.keys.get_columns(), strict=True):
         columns = query.relation.facts.columns
         known = domain(named.tree, columns)
-        tests = (_within(listed, known), _unchanged(listed, named.tree, known, columns))
+        tests = (_within(listed, known), _find_unchanged(listed, named.tree, known, columns))
         possible = _all(tests)
         # Keys may be millions: they are compared one by one only where a test leaves some out.
         if possible is not None and not possible.all():
@@ -143,7 +143,9 @@ def _within(values: pl.Series, known: Domain) -> pl.Series | None:
     return _all((above, below))
 
 
-def _unchanged(values: pl.Series, tree: Tree, known: Domain, columns: Columns) -> pl.Series | None:
+def _find_unchanged(
+    values: pl.Series, tree: Tree, known: Domain, columns: Columns
+) -> pl.Series | None:
     """Which keys the outermost operation leaves as they are, if it does so with its own results."""
     if not isinstance(tree, Call) or tree.operation.name not in _TWICE or len(tree.args) != 1:
         return None
@@ -305,15 +307,17 @@ def declared_words(query: Query) -> tuple[str, ...]:
     mine, *others = frames_of(query.relation)
     found = [
         f"{name} is {words}"
-        for name, words in _declared(mine.source)
+        for name, words in _declarations(mine.source)
         if name in used or any(form in said for form in (f'"{name}"', f"'{name}'", repr(name)))
     ]
     for other in {other.token: other for other in others if other.token != mine.token}.values():
-        found += [f"{name} of {other.name} is {words}" for name, words in _declared(other.source)]
+        found += [
+            f"{name} of {other.name} is {words}" for name, words in _declarations(other.source)
+        ]
     return tuple(found)
 
 
-def _declared(source: FrameFacts) -> Iterator[tuple[str, str]]:
+def _declarations(source: FrameFacts) -> Iterator[tuple[str, str]]:
     for name, found in source.columns.items():
         undeclared = domain_of_dtype(found.dtype)
         if name == source.identifier:  # rows without it are dropped
@@ -358,7 +362,7 @@ def _is_biased(output: Output, query: Query) -> bool:
         return True
     columns = query.relation.facts.columns
     clamps = [clamp for aggregate in output.aggregates.values() for clamp in aggregate.clamps]
-    return any(True for clamp in clamps for _ in _clamped(clamp, columns))
+    return any(True for clamp in clamps for _ in _clamp_words(clamp, columns))
 
 
 def _note(output: Output, releases: Sequence[NoisyAggregate]) -> str:
@@ -541,7 +545,7 @@ def _of_values(query: Query) -> Iterator[str]:
     told = [query.tells_dropped and is_told(clamp, columns) for clamp in clamps]
     for is_known, words_for_it in ((False, "nothing tells how many do"), (True, _TOLD)):
         some = [clamp for clamp, known in zip(clamps, told, strict=True) if known is is_known]
-        clamped = dict.fromkeys(what for clamp in some for what in _clamped(clamp, columns))
+        clamped = dict.fromkeys(what for clamp in some for what in _clamp_words(clamp, columns))
         if clamped:
             verb = "is" if len(clamped) == 1 else "are"
             yield (
@@ -562,7 +566,7 @@ def _of_groups(query: Query, releases: Sequence[NoisyAggregate]) -> Iterator[str
         )
 
 
-def _clamped(clamp: Clamp, columns: Columns) -> Iterator[str]:
+def _clamp_words(clamp: Clamp, columns: Columns) -> Iterator[str]:
     """What is clamped although nothing says that it lies within the bounds."""
     if not clamp.biases:
         return
@@ -587,7 +591,7 @@ def is_forced(queries: Sequence[Query], split: str) -> bool:
     return split == "equal" or any(_is_named(a) for query in queries for a in query.aggregates)
 
 
-def unforced(query: Query) -> Query:
+def without_mechanisms(query: Query) -> Query:
     """The same query without named mechanisms. Raises `DPFrameError` if the query has no other
     mechanism.
     """
@@ -673,7 +677,7 @@ PAYS = 0.995
 """An error must be below this factor of the error alone to count as smaller."""
 
 
-def described_together(
+def describe_together(
     plans: Sequence[Plan],  # Notes for each frame and its groups, with the cost of all
     places: Sequence[Place],  # Where the outputs of each query are
 ) -> Plan:

@@ -286,7 +286,7 @@ class LimitRule:
     # Whether the noise of the query is normal; else it is taken to be Laplace noise.
     is_normal: bool = False
 
-    def found(self, counts: Sequence[int]) -> LossOfLimit:
+    def best_loss(self, counts: Sequence[int]) -> LossOfLimit:
         """The limit that has the least error, and what it loses; `counts` are those of
         `place`."""
         return self.loss(counts, self.place(counts))

@@ -216,14 +216,14 @@ def _pairs_stepped(
     return pairs
 
 
-def refined(chooser: Chooser, asked: Sequence[MechanismTask]) -> Chooser:
+def refine(chooser: Chooser, asked: Sequence[MechanismTask]) -> Chooser:
     """The same choices, with finer noise where there is any."""
 
-    def made(rho: Fraction) -> tuple[Choice, ...]:
+    def choose(rho: Fraction) -> tuple[Choice, ...]:
         found = zip(chooser(rho), asked, strict=True)
         return tuple(finer(choice, what) or choice for choice, what in found)
 
-    return made
+    return choose
 
 
 def finer(choice: Choice, asked: MechanismTask) -> Choice | None:
@@ -267,7 +267,7 @@ def choose(task: MechanismTask, share: Budget) -> Choice:
 
 def _additive(task: AdditiveTask, share: Budget) -> Choice:
     if task.mechanism != "auto":
-        return _asked(task, share)
+        return _choose_asked(task, share)
     if task.box is not None:
         return next(filter(None, (kind.fit(task, share) for kind in VECTORS)))
     found: list[Choice] = []
@@ -282,8 +282,8 @@ def _additive(task: AdditiveTask, share: Budget) -> Choice:
     return min(found, key=_variance)
 
 
-def _asked(task: AdditiveTask, share: Budget) -> Choice:
-    kind = _named(task.mechanism, ADDITIVE)
+def _choose_asked(task: AdditiveTask, share: Budget) -> Choice:
+    kind = _kind_named(task.mechanism, ADDITIVE)
     choice = kind.fit(task, share)
     if choice is None:
         what, remedy = kind.unavailable
@@ -306,7 +306,7 @@ def _selection(task: SelectionTask, share: Budget) -> Choice:
                 with suppress(InvalidBudget):  # more noise than can be drawn
                     found.append(rival.fit(task, share))
         return min(found, key=lambda choice: choice.law.log_noise(task.candidates))
-    kind = _named(task.mechanism, SELECTIONS)
+    kind = _kind_named(task.mechanism, SELECTIONS)
     if task.weighted and not kind.draws_points:
         raise UnsupportedOperation(
             f"{task.mechanism} does not draw points of an interval",
@@ -316,7 +316,7 @@ def _selection(task: SelectionTask, share: Budget) -> Choice:
     return kind.fit(task, share)
 
 
-def _named(name: str, kinds: Sequence[type[_Kind]]) -> type[_Kind]:
+def _kind_named(name: str, kinds: Sequence[type[_Kind]]) -> type[_Kind]:
     return next(kind for kind in kinds if kind.name == name)
 
 
@@ -411,7 +411,7 @@ def _beside(
         yield ComposedChoice(concentrated, spend, "zcdp")
         ways = [chooser]
         if any(map(finer, concentrated, asked)):
-            ways.append(refined(chooser, asked))
+            ways.append(refine(chooser, asked))
         for way in ways:
             found = largest_within(way, asked, spend, best)
             if found is not None:

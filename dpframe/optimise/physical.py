@@ -340,7 +340,7 @@ def with_remaining(prepared: Made, remaining: Budget) -> Made:
     return replace(prepared, plan=replace(prepared.plan, remaining=remaining))
 
 
-def given(prepared: Made, parameters: tuple[Parameter, ...]) -> Made:
+def with_parameters(prepared: Made, parameters: tuple[Parameter, ...]) -> Made:
     """The plan with its parameters."""
     return replace(prepared, plan=replace(prepared.plan, parameters=parameters))
 
@@ -349,13 +349,13 @@ def with_physical(prepared: Made) -> Made:
     """The plan with its physical plan. Raises `Unsound` when the kernel has no nodes for it."""
     whole = prepared if isinstance(prepared, PreparedTogether) else alone(prepared)
     try:
-        made = physical(whole)
+        physical_plan = physical(whole)
     except Refused as refused:
         raise Unsound(
             f"the query has no physical plan: {refused}",
             remedy="report this as an error of dpframe, with the query",
         ) from None
-    plan = replace(prepared.plan, physical=made, dpframe_version=_version())
+    plan = replace(prepared.plan, physical=physical_plan, dpframe_version=_version())
     return replace(prepared, plan=plan)
 
 

@@ -243,7 +243,7 @@ def _at_bound(
 ) -> Bools:
     """In which groups the result is at a bound, or within noise of it."""
     if isinstance(aggregate, BoundQuantile):
-        return _chosen_at_bound(aggregate, noisy, upper=upper)
+        return _where_at_bound(aggregate, noisy, upper=upper)
     lo, hi = map(float, aggregate.bounds)
     if isinstance(aggregate, BoundMean):
         total_key, count_key = aggregate.keys
@@ -266,7 +266,7 @@ def _at_bound(
     return near & known
 
 
-def _chosen_at_bound(
+def _where_at_bound(
     aggregate: BoundQuantile, noisy: Mapping[MeasurementKey, Noisy], *, upper: bool
 ) -> Bools:
     """In which groups a chosen value that is not meant to be the least or greatest is a bound."""

@@ -41,7 +41,7 @@ from dpframe.optimise.physical import Lists, alone, translate
 from dpframe.optimise.prepared import Prepared
 from dpframe.progress import Progress, progress
 from dpframe.release import aggregate_column, in_order, output_column, shown_groups
-from dpframe.release.draws import CandidateScores, chooser_of, draw, draw_node, drawn_with_groups
+from dpframe.release.draws import CandidateScores, chooser_of, draw, draw_node, numbers_of_groups
 from dpframe.release.numbers import PointRuns, exact_numbers, first_choice, scores_of
 from dpframe.simulate.simulation import (
     Entries,
@@ -221,7 +221,7 @@ def draw_parts(
         numbers = counted[table].dense(1).reshape(-1)
         kept, chosen = chooser.keep(numbers)
         kept = kept & (numbers > 0)  # a release never sees a group without rows
-        noisy = drawn_with_groups(draws, places, chosen)
+        noisy = numbers_of_groups(draws, places, chosen)
     for one in draws:
         if not isinstance(one.measurement, KeySelection) and one.keys[0] not in noisy:
             noisy |= draw(one, places, counted, ballots)
