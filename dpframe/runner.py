@@ -133,7 +133,7 @@ def run(
         execution.rehearse_all(tables)
     for execution in dict.fromkeys(executions):
         execution.require_same_columns()
-    rehearse(prepared.queries_and_draws(map(with_some_key, prepared.queries)), interval)
+    rehearse(prepared.with_draws(map(with_some_key, prepared.queries)), interval)
     unit = parts[0].query.relation.facts.unit.kind
     with progress() as shown:
         shown.stage("charging the budget")
@@ -218,9 +218,7 @@ def _results(
         queries.append(query)
         noisy.append(drawn)
     frames, doubts = list[pl.DataFrame](), list[tuple[Doubt, ...]]()
-    for place, (query, draws) in zip(
-        prepared.places, prepared.queries_and_draws(queries), strict=True
-    ):
+    for place, (query, draws) in zip(prepared.places, prepared.with_draws(queries), strict=True):
         numbers, missing = noisy[place.block], MissingRows.of(query, *dropped)
         frames.append(assemble(query, numbers, draws, interval, missing))
         doubts.append(doubts_of(query, numbers, laws_of(draws)))

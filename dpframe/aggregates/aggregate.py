@@ -184,9 +184,7 @@ class BoundAggregate(ABC):
             return None
         (noisy,) = values
         most = noise.reach(0, level)
-        return self.combine([shift_integers(noisy, -most)]), self.combine(
-            [shift_integers(noisy, most)]
-        )
+        return self.combine([shift_by(noisy, -most)]), self.combine([shift_by(noisy, most)])
 
     def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
         """The same of public data as plain Polars has it, without bounds: what a simulation
@@ -220,7 +218,7 @@ class BoundAggregate(ABC):
         raise NotImplementedError(self.request.kind)  # for those that have plain expressions
 
 
-def shift_integers(values: Noisy, by: int) -> Noisy:
+def shift_by(values: Noisy, by: int) -> Noisy:
     """Integers moved by a constant, and held at the limits of Int64."""
     moved = values + np.int64(max(-_INT64, min(_INT64, by)))
     over = (moved < values) if by > 0 else (moved > values)

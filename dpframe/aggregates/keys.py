@@ -20,7 +20,7 @@ from dpframe.core.tree import column_names
 from dpframe.core.units import Identifier
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.contribution_limits import LimitGroups, LimitNorm
-from dpframe.frames.contributions import count_changed_groups, spread_of
+from dpframe.frames.contributions import changed_groups, spread_of
 from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.per_individual import WithoutFound, rounds_of
 from dpframe.frames.relation import Relation
@@ -74,7 +74,7 @@ class KeySelection(Measurement):
         changed may leave one and enter another.
         """
         assert scope.groups is not None
-        return count_changed_groups(scope.facts, scope.groups)
+        return changed_groups(scope.facts, scope.groups)
 
     def node(self, scope: QueryScope) -> kernel.Appear:
         return kernel.Appear(scope.rules.place(self.table), self.rows)
@@ -291,7 +291,7 @@ def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Ou
     asked = [bound for output in outputs for bound in output.aggregates.values()]
     keys = group_keys_in(asked)
     rounds = 1 if keys is None else BEST_ROUNDS if keys.rounds is None else keys.rounds
-    found = _weigh_rows(relation, groups, keys is not None, rounds)
+    found = _weigh(relation, groups, keys is not None, rounds)
     if keys is not None and keys.rounds is not None and rounds_of(found) != keys.rounds:
         raise UnsupportedOperation(
             "dp_groups(rounds=...) needs an identifier, no limits, and groups that are "
@@ -305,9 +305,7 @@ def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Ou
     return found
 
 
-def _weigh_rows(
-    relation: Relation, groups: Groups | None, only_keys: bool, rounds: int
-) -> Relation:
+def _weigh(relation: Relation, groups: Groups | None, only_keys: bool, rounds: int) -> Relation:
     """The frame with these steps, where they are what it needs."""
     if groups is None or not groups.discovered or not isinstance(relation.facts.unit, Identifier):
         return relation

@@ -471,7 +471,7 @@ class SetAxes:
         return tuple((*kept, last) for kept in self.groups.sets)
 
     @property
-    def kept_axes(self) -> list[tuple[bool, ...]]:
+    def masks(self) -> list[tuple[bool, ...]]:
         """For each set whether its table has each axis."""
         axes = range(len(self.sizes))
         return [tuple(i in kept for i in axes) for kept in self.sets]

@@ -251,8 +251,7 @@ def _reaches(noise: JointNoise, half: float, miss: Fraction) -> Ends:
 def least_within(
     chance_of_miss: Callable[[Floats], Floats], size: int, allowed: float, unit: float
 ) -> Floats:
-    """For each of `size` laws the least q, about, with chance_of_miss(q) <= allowed; never below
-    it.
+    """For each of `size` laws about the least q with chance_of_miss(q) <= allowed; never below it.
 
     Tails are about exponential: lines through their logarithms are followed, within a bracket.
     """

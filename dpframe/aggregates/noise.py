@@ -176,12 +176,10 @@ def _knots(law: NoiseLaw, miss: float, width: float) -> tuple[Floats, Floats]:
     tails = np.append(0.5, law.above(edges))
     mass = np.append(tails[:-1] - tails[1:], tails[-1])  # of one side; half of 0 in each
     middles = np.append((np.append(-0.5, edges[:-1]) + edges) / 2, float(reach))
-    return points, _share_masses(
-        points, np.append(-middles[::-1], middles), np.append(mass[::-1], mass)
-    )
+    return points, _share(points, np.append(-middles[::-1], middles), np.append(mass[::-1], mass))
 
 
-def _share_masses(points: Floats, places: Floats, masses: Floats) -> Floats:
+def _share(points: Floats, places: Floats, masses: Floats) -> Floats:
     """Masses at places, moved to the points on either side so that their means stay."""
     left = np.clip(np.searchsorted(points, places, side="right") - 1, 0, points.size - 2)
     part = np.clip((places - points[left]) / (points[left + 1] - points[left]), 0.0, 1.0)

@@ -167,13 +167,13 @@ def _laws_of(noise: JointNoise) -> list[AdditiveMechanism]:
     return [law for law, _ in noise.parts if isinstance(law, AdditiveMechanism)]
 
 
-def _join_intervals(ends: Iterable[Interval]) -> Interval:
+def _join(ends: Iterable[Interval]) -> Interval:
     """The intervals of several grouping sets."""
     lows, highs = zip(*ends, strict=True)
     return pl.concat(lows), pl.concat(highs)
 
 
-def _change_aggregates(query: Query, change: Callable[[BoundAggregate], BoundAggregate]) -> Query:
+def _change(query: Query, change: Callable[[BoundAggregate], BoundAggregate]) -> Query:
     """The query with changed aggregates."""
     outputs = [
         replace(output, aggregates={p: change(a) for p, a in output.aggregates.items()})
@@ -258,15 +258,13 @@ class SetDistributions(Reconstruction):
         laws, column = _laws_of(noise), self.inner.column_of
         reaches = (self.error.reaches(laws, level, kept) for kept in self.sets)
         both = zip(self._rebuild(values), reaches, strict=True)
-        return _join_intervals(
-            (column(prefixes - reach), column(prefixes + reach)) for prefixes, reach in both
-        )
+        return _join((column(sums - reach), column(sums + reach)) for sums, reach in both)
 
     def _rebuild(self, values: Sequence[Noisy]) -> Iterator[NDArray[np.int64]]:
         """For each set the number of rows up to each edge, of shape (groups, cells)."""
         tables = WholeTables(Estimate(self.strategy, values))
         prefixes = [False] * len(self.axes.groups.sizes) + [True]
-        for kept in self.axes.kept_axes:
+        for kept in self.axes.masks:
             yield tables.cells(kept, prefixes).reshape(-1, self.axes.width)
 
 
@@ -276,8 +274,7 @@ def _best(part: Measurement, axes: SetAxes, scope: QueryScope, degree: Degree) -
     """
     columns = tuple(map(Axis.nominal, axes.groups.sizes))
     wanted = tuple(
-        Wanted((*("cells" if k else "total" for k in kept[:-1]), "prefixes"))
-        for kept in axes.kept_axes
+        Wanted((*("cells" if k else "total" for k in mask[:-1]), "prefixes")) for mask in axes.masks
     )
     tried = [Workload((*columns, axis), wanted) for axis in _likely(axes.width, degree)]
     strategies = [best_margins(part, axes, w, scope, degree, has_total=True) for w in tried]
@@ -380,7 +377,7 @@ class SetReconstruction(Reconstruction):
             return ""
         moved = [
             f"{show(round(deviation, 1))} to results {by_words(tuple(axes.names[i] for i in set_))}"
-            for set_, kept in zip(axes.sets, axes.kept_axes, strict=True)
+            for set_, kept in zip(axes.sets, axes.masks, strict=True)
             if (deviation := whole_deviation(kept, axes.sizes)) > 0
         ]
         if not moved:
@@ -468,7 +465,7 @@ class SetReconstruction(Reconstruction):
 
     def _nonnegative_tables(self, estimate: Estimate) -> list[Noisy]:
         """The sets' tables from zero up, which are margins of one table."""
-        wanted = dict(zip(self.axes.kept_axes, estimate.strategy.workload.tables, strict=True))
+        wanted = dict(zip(self.axes.masks, estimate.strategy.workload.tables, strict=True))
         cells = nearest_nonnegative(
             {kept: estimate.cells(kept) for kept in wanted},
             {kept: estimate.strategy.error(table) for kept, table in wanted.items()},
@@ -477,7 +474,7 @@ class SetReconstruction(Reconstruction):
         counts = apportion(cells)
         tables = [
             counts.sum(axis=tuple(i for i, k in enumerate(kept) if not k), keepdims=True)
-            for kept in self.axes.kept_axes
+            for kept in self.axes.masks
         ]
         return [table.reshape(-1, self.axes.width) for table in tables]
 
@@ -492,7 +489,7 @@ class SetReconstruction(Reconstruction):
             if ends is None:
                 return None
             intervals.append(ends)
-        joined = _join_intervals(intervals)
+        joined = _join(intervals)
         return _around(*joined, self.combine(values)) if self.is_projected else joined
 
     def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
@@ -834,7 +831,7 @@ def with_totals(query: Query) -> Query:
         about = aggregate.request, (), aggregate, strategies
         return CellReconstruction(*about, 2, table, portion).by(2)
 
-    return _change_aggregates(query, rebuild)
+    return _change(query, rebuild)
 
 
 def _weight(aggregate: BoundAggregate) -> Fraction:
@@ -992,7 +989,7 @@ def with_whole_levels(query: Query) -> Query:
         about = table, weights[id(aggregate)] / total, run
         return PrefixReconstruction(aggregate.request, (), aggregate, strategies, 2, *about).by(2)
 
-    return _change_aggregates(query, rebuild)
+    return _change(query, rebuild)
 
 
 def _is_number_of_all(
@@ -1069,7 +1066,7 @@ def ways_to_measure(query: Query, spend: Budget) -> list[Query]:
     if len(degrees) > 1:  # many parts may be composed better than one: both are compared
         roots = [way for way in ways[1:] if any(map(_is_root, way.aggregates))]
     if roots or is_edition_before():
-        ways = [_change_aggregates(way, _as_tree) for way in ways]
+        ways = [_change(way, _as_tree) for way in ways]
     if is_edition_before():
         roots = []
     own = [made for way in ways if (made := _with_own_totals(way)) is not way]
@@ -1096,9 +1093,7 @@ def _with_own_totals(query: Query) -> Query:
     tables = {table for a in by_sets for use in a.inner.uses for table in use.part.tables}
     if len(tables) < 2 or all(a.own_totals is None for a in by_sets):
         return query
-    return _change_aggregates(
-        query, lambda a: a.with_own_totals() if isinstance(a, SetReconstruction) else a
-    )
+    return _change(query, lambda a: a.with_own_totals() if isinstance(a, SetReconstruction) else a)
 
 
 def _of_finest(query: Query) -> Query:
@@ -1106,10 +1101,8 @@ def _of_finest(query: Query) -> Query:
     are the best for each part on its own, but parts may have smaller errors if they are drawn
     jointly at the whole spend.
     """
-    return _change_aggregates(
-        query, lambda a: a.from_finest() if isinstance(a, SetReconstruction) else a
-    )
+    return _change(query, lambda a: a.from_finest() if isinstance(a, SetReconstruction) else a)
 
 
 def _share_by(query: Query, degree: Degree) -> Query:
-    return _change_aggregates(query, lambda a: a.by(degree) if isinstance(a, _MEASURED) else a)
+    return _change(query, lambda a: a.by(degree) if isinstance(a, _MEASURED) else a)

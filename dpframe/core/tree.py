@@ -235,7 +235,7 @@ def _fields(kind: type) -> tuple[dataclasses.Field[Any], ...] | None:
     return dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else None
 
 
-def document_name(field: dataclasses.Field[Any]) -> str:
+def wire_name(field: dataclasses.Field[Any]) -> str:
     """What documents call a field."""
     return str(field.metadata.get(WRITTEN, field.name))
 

@@ -28,11 +28,11 @@ from dpframe.frames.sampling import (
     keep_first_of_many,
     keep_first_together,
     least_of_runs,
+    new_name,
     require_columns,
     require_count,
     require_identifier,
     require_order,
-    unused_name,
 )
 from dpframe.kernel.frame import PARTS, GroupLimit, RowLimit
 from dpframe.rows.failures import OPTIMIZATIONS
@@ -154,7 +154,7 @@ class LimitRows(Step):
         sure = np.flatnonzero(kept)
         if not torn.any():
             return sure
-        position = unused_name(order, "position")
+        position = new_name(order, "position")
         unsure = np.flatnonzero(torn)
         rest = rows.select(*order)[places[unsure]].with_columns(pl.Series(position, unsure))
         ranked = first_ranked(rest.lazy(), self.n, within, order, salt, pl).collect(
@@ -231,7 +231,7 @@ class LimitGroups(Step):
         owners = Owners.of(frame, before, ns, self.words())
         types = {name: found.dtype for name, found in before.columns.items()} | owners.types
         names = {
-            name: unused_name(types, f"key{i}")
+            name: new_name(types, f"key{i}")
             for i, name in enumerate(dict.fromkeys((*owners.types, *self.by)))
         }
         marked = owners.frame.with_columns(
@@ -383,9 +383,7 @@ def without_limits(relation: Relation) -> Relation:
     from them, and a frame without limits must never be planned with.
     """
     kept = tuple(
-        (_lift_limits(step), before)
-        for step, before in relation.steps
-        if not isinstance(step, _LIMITS)
+        (_lift(step), before) for step, before in relation.steps if not isinstance(step, _LIMITS)
     )
     return replace(relation, steps=kept, facts=replace(relation.facts, norm=None))
 
@@ -400,7 +398,7 @@ def has_limits(relation: Relation) -> bool:
     )
 
 
-def _lift_limits(step: Step) -> Step:
+def _lift(step: Step) -> Step:
     match step:
         case Explode(column, int()):
             return Explode(column, _ALL)

@@ -14,13 +14,7 @@ from dpframe.frames.groups import Groups
 from dpframe.frames.nodes import keys_of
 from dpframe.kernel.frame import GroupLimit, bounds_of
 
-__all__ = [
-    "count_changed_groups",
-    "effects_of_limit",
-    "once_in_each",
-    "spread_of",
-    "unlimited_refusal",
-]
+__all__ = ["changed_groups", "effects_of_limit", "once_in_each", "spread_of", "unlimited_refusal"]
 
 
 def spread_of(facts: FrameFacts, groups: Groups | None) -> ContributionBounds:
@@ -85,7 +79,7 @@ def _bounds(spread: ContributionBounds) -> tuple[int | None, int | None, int | N
     return spread.tight if spread.is_bounded else (spread.rows, spread.groups, spread.per_group)
 
 
-def count_changed_groups(facts: FrameFacts, groups: Groups) -> int:
+def changed_groups(facts: FrameFacts, groups: Groups) -> int:
     """In how many groups neighbouring frames differ, at most.
 
     The groups that an individual's rows are in; twice as many where rows change, because each may

@@ -48,7 +48,7 @@ from dpframe.errors import UnboundedSensitivity, UnsupportedOperation, require
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.relation import FramePart, Step
 from dpframe.frames.row_steps import Drop, Filter, Select, WithColumns, unique_names
-from dpframe.frames.sampling import once, unused_name
+from dpframe.frames.sampling import new_name, once
 from dpframe.kernel.frame import RowLimit, rename_limits
 from dpframe.rows.fold import domain, lower, outer_words
 from dpframe.rows.layouts import grouped, grouped_type, unordered, unsigned_zero
@@ -623,12 +623,12 @@ class Gather(Step):
             reduced = self._reduce(rows, names, keys, before, ns)
             return reduced.select(
                 *(
-                    ns.col(_value_column(name, n.tree, before, ns)).alias(n.name)
+                    ns.col(_value_name(name, n.tree, before, ns)).alias(n.name)
                     for name, n in zip(names, keys, strict=True)
                 ),
                 *self._results(before, ns),
             )
-        names = [unused_name(before.columns, f"key {i} ") for i in range(len(keys))]
+        names = [new_name(before.columns, f"key {i} ") for i in range(len(keys))]
         marked = once(frame.with_columns(*self._keys(keys, names, before, ns)))
         rows = marked.select(*map(ns.col, names), *self._values(before, ns))
         reduced = self._reduce(rows, names, (), before, ns)
@@ -645,7 +645,7 @@ class Gather(Step):
             value, dtype = lower(n.tree, before.columns, ns), domain(n.tree, before.columns).dtype
             form = grouped(ns, value, dtype) if ns is pl else unordered(ns, value)
             made.append(form.alias(name))
-            held = _value_column(name, n.tree, before, ns)
+            held = _value_name(name, n.tree, before, ns)
             if held != name and not self.beside:
                 made.append(value.alias(held))
         return made
@@ -668,9 +668,7 @@ class Gather(Step):
         ns: Namespace,
     ) -> pl.LazyFrame:
         """One row for each combination of keys."""
-        held = [
-            _value_column(name, n.tree, before, ns) for name, n in zip(names, keys, strict=False)
-        ]
+        held = [_value_name(name, n.tree, before, ns) for name, n in zip(names, keys, strict=False)]
         made = [ns.col(h).first().alias(h) for h in held if h not in names]
         for i, (_, how, of) in enumerate(self.aggregates):
             given = [ns.col(f"value {i} {j}") for j in range(self._width(how, of, before, ns))]
@@ -713,7 +711,7 @@ class Gather(Step):
         return "what is computed depends on rows of the same individual only"
 
 
-def _value_column(name: str, tree: Tree, before: FrameFacts, ns: Namespace) -> str:
+def _value_name(name: str, tree: Tree, before: FrameFacts, ns: Namespace) -> str:
     """The column that has the value of a key: that by which rows are grouped, where it is in the
     same form.
     """
@@ -915,7 +913,7 @@ class OverIndividual(_Composite):
             of, (who, *keys) = call.args[: over.aggregate.arity], call.args[over.aggregate.arity :]
             require(who == Column(identifier), "an aggregate over one individual has only its rows")
             if call not in names:
-                names[call] = unused_name(taken, f"aggregate {len(names)}")
+                names[call] = new_name(taken, f"aggregate {len(names)}")
                 found.setdefault(tuple(keys), []).append((names[call], over.aggregate, of))
         parts: list[FramePart] = []
         for trees, aggregates in found.items():
@@ -951,7 +949,7 @@ def _take_out(
         for call in aggregate_calls(n.tree):
             if call not in names:
                 assert isinstance(call.operation, IndividualAggregate)
-                names[call] = unused_name(taken, f"aggregate {len(names)}")
+                names[call] = new_name(taken, f"aggregate {len(names)}")
                 found.append((names[call], call.operation, call.args))
     return tuple(found), tuple(Named(n.name, _with_columns(n.tree, names)) for n in outputs)
 

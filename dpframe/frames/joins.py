@@ -16,7 +16,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts, require_plain_names
 from dpframe.frames.public import bring, digest, freeze
 from dpframe.frames.relation import Binary, Step, chain_words, require_unweighed
-from dpframe.frames.sampling import Owners, comparable, unused_name
+from dpframe.frames.sampling import Owners, comparable, new_name
 from dpframe.kernel.frame import copy_limits, meet_limits
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.operation import Namespace
@@ -80,7 +80,7 @@ def join_frames(
         ``"inner"``, ``"left"``, ``"semi"`` or ``"anti"``.
     """
     taken = {*types, *names.values()}
-    marks = [unused_name(taken, f"key{i}_") for i in range(len(keys))]
+    marks = [new_name(taken, f"key{i}_") for i in range(len(keys))]
     marked = left.with_columns(
         *(comparable(ns, a, types[a]).alias(m) for (a, _), m in zip(keys, marks, strict=True))
     )
@@ -177,7 +177,7 @@ class JoinPublic(Step):
     def fan_out(self) -> int:
         """The largest number of public rows with one key."""
         keyed = self.public.select(self.right_on).drop_nulls()
-        rows = unused_name(self.right_on, "rows")
+        rows = new_name(self.right_on, "rows")
         most: int | None = keyed.group_by(self.right_on).len(rows)[rows].max()  # type: ignore[assignment]
         return most or 0
 

@@ -16,7 +16,7 @@ from dpframe.core.units import EVERYWHERE
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.public import bring, digest, freeze, grouped_keys, within_keys
 from dpframe.frames.relation import Relation, Step
-from dpframe.frames.sampling import owner_columns, require_identifier, unused_name
+from dpframe.frames.sampling import new_name, owner_columns, require_identifier
 from dpframe.kernel.frame import RowLimit
 from dpframe.rows.fold import domain, lower, outer_words, words
 from dpframe.rows.layouts import grouped, grouped_type, unordered, unsigned_zero
@@ -93,7 +93,7 @@ class PerIndividual(Step):
     @staticmethod
     def name_of(number: str, facts: FrameFacts) -> str:
         """The column for a number, which must not clash with the columns of the owner."""
-        return unused_name([name for name in (facts.identifier, facts.time) if name], number)
+        return new_name([name for name in (facts.identifier, facts.time) if name], number)
 
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
@@ -218,7 +218,7 @@ class WithoutFound(Step):
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
     ) -> pl.LazyFrame:
-        keys = [unused_name(before.columns, f"key{i}_") for i in range(len(self.by))]
+        keys = [new_name(before.columns, f"key{i}_") for i in range(len(self.by))]
         values = [
             grouped(ns, lower(n.tree, before.columns, ns), domain(n.tree, before.columns).dtype)
             for n in self.by

@@ -49,7 +49,7 @@ def keep_first(
     """
     if ns is not pl:
         return first_ranked(frame, most, within, order, salt, ns, first, taken)
-    rank = unused_name({*order, *taken}, "rank")
+    rank = new_name({*order, *taken}, "rank")
     whose = [comparable(ns, name, order[name]) for name in within]
     counted = whose if len(whose) == 1 else [ns.struct(*whose).hash(salt)]
     sized = once(frame.with_columns(ns.len().over(counted).alias(rank)))
@@ -91,7 +91,7 @@ def first_ranked(
     taken: Collection[str] = (),
 ) -> pl.LazyFrame:
     """The same rows, by ranking everybody's."""
-    hashed, rank = (unused_name({*order, *taken}, name) for name in ("hash", "rank"))
+    hashed, rank = (new_name({*order, *taken}, name) for name in ("hash", "rank"))
     values = {name: comparable(ns, name, dtype) for name, dtype in order.items()}
     rest = [value for name, value in values.items() if name not in within]
     marked = frame.with_columns(row_hash(ns, values, order, salt).alias(hashed))
@@ -140,9 +140,7 @@ def first_sorted(
     of its rows that share bits are equal.
     """
     names = {*order, *taken}
-    key, owner, first, torn = (
-        unused_name(names, name) for name in ("hash", "owner", "first", "torn")
-    )
+    key, owner, first, torn = (new_name(names, name) for name in ("hash", "owner", "first", "torn"))
     values = {name: comparable(ns, name, dtype) for name, dtype in order.items()}
     whose = [values[name] for name in within]
     owners = {name: values[name] for name in within}
@@ -215,13 +213,11 @@ def keep_first_together(
 def hashes(rows: pl.DataFrame, order: Mapping[str, DType], salt: int) -> NDArray[np.uint64]:
     """The hash of each row of a frame in memory."""
     values = {name: comparable(pl, name, dtype) for name, dtype in order.items()}
-    expression = row_hash(pl, values, order, salt).cast(pl.UInt64)
-    result = np.empty(rows.height, np.uint64)
+    bits = row_hash(pl, values, order, salt).cast(pl.UInt64)
+    found = np.empty(rows.height, np.uint64)
     for start in range(0, rows.height, _ROWS):
-        result[start : start + _ROWS] = (
-            rows.slice(start, _ROWS).select(expression).to_series().to_numpy()
-        )
-    return result
+        found[start : start + _ROWS] = rows.slice(start, _ROWS).select(bits).to_series().to_numpy()
+    return found
 
 
 def least_of_runs(
@@ -278,7 +274,7 @@ def once(frame: pl.LazyFrame) -> pl.LazyFrame:
     return frame.cache() if isinstance(frame, pl.LazyFrame) else frame
 
 
-def unused_name(names: Collection[str], wanted: str) -> str:
+def new_name(names: Collection[str], wanted: str) -> str:
     """A name like `wanted` that no column has."""
     while wanted in names:
         wanted += "_"
@@ -390,7 +386,7 @@ class Owners:
         window = window_of(facts, ns)
         if window is None:
             return cls(frame, types, ())
-        name = unused_name({*facts.columns, *taken}, "window")
+        name = new_name({*facts.columns, *taken}, "window")
         return cls(frame.with_columns(window.alias(name)), {**types, name: INT64}, (name,))
 
 

@@ -21,7 +21,7 @@ from dpframe.core.dtypes import Columns, Domain, columns
 from dpframe.core.tree import Call, Change, Column, HasExprs, Literal, Named, Tree
 from dpframe.errors import require
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.sampling import unused_name
+from dpframe.frames.sampling import new_name
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.operation import Namespace
 
@@ -143,7 +143,7 @@ class _Binder:
             return part
         found = self._names.get(part.tree)
         if found is None:
-            name = unused_name(self.known, f"operand {len(self._names)}")
+            name = new_name(self.known, f"operand {len(self._names)}")
             found = _Part(Column(name), part.known, pl.col(name), 1, part.level + 1)
             self._names[part.tree] = found
             self.known = {**self.known, name: part.known}

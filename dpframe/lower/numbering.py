@@ -32,12 +32,10 @@ def number_rows(
     result
         Rows with the columns `names`, in the order of the columns of `keys`.
     """
-    numbers = _among_whole_numbers(keys, result[names[0]]) if len(names) == 1 else None
-    if numbers is not None:
-        known = numbers >= 0
-        return (
-            (result, numbers) if known.all() else (result.filter(pl.Series(known)), numbers[known])
-        )
+    found = _among_whole_numbers(keys, result[names[0]]) if len(names) == 1 else None
+    if found is not None:
+        kept = found >= 0
+        return (result, found) if kept.all() else (result.filter(pl.Series(kept)), found[kept])
     joined = listed_keys(keys, names).join(result, on=list(names), how="inner", nulls_equal=True)
     return joined, joined["k"].cast(pl.Int64).to_numpy()
 

@@ -126,10 +126,8 @@ def lower_query(
     shown = source if like is None else like
     for kept in dict.fromkeys(table.kept for table in tables):
         own = [table for table in tables if table.kept == kept]
-        lowered = _lower(
-            relation, groups_of(groups, kept), own, source, ns, salt, shown, by_batches
-        )
-        queries += lowered if kept is None else [replace(one, kept=kept) for one in lowered]
+        found = _lower(relation, groups_of(groups, kept), own, source, ns, salt, shown, by_batches)
+        queries += found if kept is None else [replace(one, kept=kept) for one in found]
     return tuple(queries)
 
 

@@ -114,7 +114,7 @@ def impossible_keys(query: Query) -> Iterator[str]:
     for named, listed in zip(groups.by, groups.keys.get_columns(), strict=True):
         columns = query.relation.facts.columns
         known = domain(named.tree, columns)
-        tests = (_within(listed, known), _find_unchanged(listed, named.tree, known, columns))
+        tests = (_within(listed, known), _keeps(listed, named.tree, known, columns))
         possible = _all(tests)
         # Keys may be millions: they are compared one by one only where a test leaves some out.
         if possible is not None and not possible.all():
@@ -143,9 +143,7 @@ def _within(values: pl.Series, known: Domain) -> pl.Series | None:
     return _all((above, below))
 
 
-def _find_unchanged(
-    values: pl.Series, tree: Tree, known: Domain, columns: Columns
-) -> pl.Series | None:
+def _keeps(values: pl.Series, tree: Tree, known: Domain, columns: Columns) -> pl.Series | None:
     """Which keys the outermost operation leaves as they are, if it does so with its own results."""
     if not isinstance(tree, Call) or tree.operation.name not in _TWICE or len(tree.args) != 1:
         return None
@@ -307,17 +305,15 @@ def declared_words(query: Query) -> tuple[str, ...]:
     mine, *others = frames_of(query.relation)
     found = [
         f"{name} is {words}"
-        for name, words in _declarations(mine.source)
+        for name, words in _claims_of(mine.source)
         if name in used or any(form in said for form in (f'"{name}"', f"'{name}'", repr(name)))
     ]
     for other in {other.token: other for other in others if other.token != mine.token}.values():
-        found += [
-            f"{name} of {other.name} is {words}" for name, words in _declarations(other.source)
-        ]
+        found += [f"{name} of {other.name} is {words}" for name, words in _claims_of(other.source)]
     return tuple(found)
 
 
-def _declarations(source: FrameFacts) -> Iterator[tuple[str, str]]:
+def _claims_of(source: FrameFacts) -> Iterator[tuple[str, str]]:
     for name, found in source.columns.items():
         undeclared = domain_of_dtype(found.dtype)
         if name == source.identifier:  # rows without it are dropped

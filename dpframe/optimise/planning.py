@@ -314,9 +314,7 @@ class Rule:
         if self.gains:
             gains = map(_gain, tried[0].errors(draft), after)
             outputs = (o for n in draft.compared for o in taken.prepared[n].query.outputs)
-            notes = [
-                _gain_sentence(o, self.gains, gain) for o, gain in zip(outputs, gains, strict=True)
-            ]
+            notes = [_remark(o, self.gains, gain) for o, gain in zip(outputs, gains, strict=True)]
         else:
             each = zip(*(one.errors(draft) for one in tried), strict=True)
             least = [min(found, key=lambda error: error.squared) for found in each]
@@ -324,7 +322,7 @@ class Rule:
         return taken.with_notes(draft.compared, notes)
 
 
-def _gain_sentence(asked: Output, among: str, gain: float) -> str:
+def _remark(asked: Output, among: str, gain: float) -> str:
     """The sentence about an output that is measured with others, or that pays for these."""
     served = {a.serves for a in asked.aggregates.values() if isinstance(a, Reconstruction)}
     paying = gain < PAYS and "queries" not in served  # these have a sentence already

@@ -117,7 +117,7 @@ class PreparedTogether:
             return ""
         return remark_of(loss, said.words(said.choices[loss.place].n), by_groups=bool(said.by))
 
-    def queries_and_draws(self, run: Iterable[Query]) -> list[tuple[Query, tuple[Draw, ...]]]:
+    def with_draws(self, run: Iterable[Query]) -> list[tuple[Query, tuple[Draw, ...]]]:
         """The original queries, from those that were run, and the draws for each."""
         found = list(run)
         return [(p.of(found[p.block]), self.parts[p.block].draws) for p in self.places]

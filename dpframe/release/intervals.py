@@ -31,7 +31,7 @@ from dpframe.aggregates.aggregate import (
     Noisy,
     Output,
     Query,
-    shift_integers,
+    shift_by,
 )
 from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.count import BoundCount
@@ -391,7 +391,7 @@ def _move_end(end: pl.Series, by: int) -> pl.Series:
     whole = end.to_physical()
     if whole.dtype.is_integer():
         numbers = whole.cast(pl.Int64).fill_null(0).to_numpy()
-        series = pl.Series(end.name, shift_integers(numbers, by), dtype=pl.Int64)
+        series = pl.Series(end.name, shift_by(numbers, by), dtype=pl.Int64)
         return pl.select(pl.when(whole.is_not_null()).then(series)).to_series().cast(end.dtype)
     moved = whole + float(by)
     return moved + moved.abs() * math.copysign(_OUT, by)
@@ -607,7 +607,7 @@ class Sampling:
         lo, hi = min(lo, 0.0), max(hi, 0.0)  # a null adds nothing
         low, high = (_floats(end) / factor for end in whole)
         count = below / float(ratio.below.factors[denominator[0]])
-        spread = self._largest_variance(np.fmin(low, high), np.fmax(low, high), lo, hi, count)
+        spread = self._variance(np.fmin(low, high), np.fmax(low, high), lo, hi, count)
         return factor**2 * spread * self._most
 
     @property
@@ -647,7 +647,7 @@ class Sampling:
     def _of_mean(self, aggregate: BoundMean, low: Floats, high: Floats) -> Floats:
         lo, hi = map(float, aggregate.bounds)
         count = self.noisy[aggregate.keys[1]].reshape(-1).astype(np.float64)
-        found = self._largest_variance(low, high, lo, hi, count)
+        found = self._variance(low, high, lo, hi, count)
         beside = _variance_beside(aggregate, self.query)
         if beside is not None:
             noise = beside.combine([self.noisy[key] for key in beside.keys])
@@ -665,9 +665,7 @@ class Sampling:
         found = most / n if aggregate.root else most / n + (self.z * squared / n) ** 2
         return found if aggregate.of_totals else found * self._most
 
-    def _largest_variance(
-        self, low: Floats, high: Floats, lo: float, hi: float, count: Floats
-    ) -> Floats:
+    def _variance(self, low: Floats, high: Floats, lo: float, hi: float, count: Floats) -> Floats:
         """The largest (hi - r) (r - lo) / n for means r that noise and sampling allow."""
         n = np.maximum(count, 1.0)
         most = _product(low, high, lo, hi)

@@ -277,8 +277,8 @@ class Filter:
         self._whole: Kept = (True,) * len(shape)
         self._means = {k: g for k, g in means.items() if abs(g) > _NOTHING * largest}
         self._means.setdefault(self._whole, 0.0)
-        self._down = list(_order_of_means(shape, self._means))
-        self._up = list(_order_of_sums(shape, self._means))
+        self._down = list(_descend(shape, self._means))
+        self._up = list(_ascend(shape, self._means))
 
     def of(self, table: Floats) -> Floats:
         """The map of a table."""
@@ -298,7 +298,7 @@ def sum_margins(shape: tuple[int, ...], margins: Mapping[Kept, Floats]) -> Float
     whole: Kept = (True,) * len(shape)
     sums = {kept: table.copy() for kept, table in margins.items()}
     sums.setdefault(whole, np.zeros(shape))
-    for kept, wider in _order_of_sums(shape, sums):
+    for kept, wider in _ascend(shape, sums):
         sums[wider] += sums.pop(kept)
     return sums[whole]
 
@@ -311,9 +311,7 @@ def _of_means(kept: Kept, factors: Mapping[Kept, float]) -> float:
     )
 
 
-def _order_of_means(
-    shape: tuple[int, ...], wanted: Iterable[Kept]
-) -> Iterable[tuple[Kept, Kept, int]]:
+def _descend(shape: tuple[int, ...], wanted: Iterable[Kept]) -> Iterable[tuple[Kept, Kept, int]]:
     """Tables in the order in which their means are made, each from which one, along which axis:
     large ones first, from the smallest that is known, along its longest axes.
     """
@@ -328,7 +326,7 @@ def _order_of_means(
             found = coarser
 
 
-def _order_of_sums(shape: tuple[int, ...], given: Iterable[Kept]) -> list[tuple[Kept, Kept]]:
+def _ascend(shape: tuple[int, ...], given: Iterable[Kept]) -> list[tuple[Kept, Kept]]:
     """Tables in the order in which they are added to others, and to which: small ones first, each
     to the smallest that keeps all of its axes.
     """

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.aggregate import shift_integers
+from dpframe.aggregates.aggregate import shift_by
 from dpframe.aggregates.cells import BinCells, PointCells, PositionCells
 from dpframe.aggregates.histogram import _bins_frame
 from dpframe.aggregates.quantile import _decode
@@ -165,7 +165,7 @@ def test_times_are_shown_within_the_day() -> None:
 @pytest.mark.parametrize("by", [0, 1, -1, 2**40, -(2**40), MOST, -MOST, 2**70, -(2**70)])
 def test_moved_integers_stay_at_the_limits(by: int) -> None:
     values = [0, 5, -5, 2**62, -(2**62), MOST - 1, MOST, 1 - MOST, -MOST]
-    moved = shift_integers(np.array(values, np.int64), by).tolist()
+    moved = shift_by(np.array(values, np.int64), by).tolist()
     step = max(-MOST, min(MOST, by))
     for value, found in zip(values, moved, strict=True):
         exact = value + step

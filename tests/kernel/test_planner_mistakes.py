@@ -21,7 +21,7 @@ from dpframe.aggregates import request
 from dpframe.aggregates.request import Rules
 from dpframe.core.sensitivity import ExactSensitivity, ScoreRange
 from dpframe.frames.contribution_limits import LimitGroups, LimitRows
-from dpframe.frames.contributions import count_changed_groups
+from dpframe.frames.contributions import changed_groups
 from dpframe.frames.joins import JoinPublic
 from dpframe.kernel.frame import Facts, RowLimit
 from dpframe.kernel.moves import addition_of
@@ -113,7 +113,7 @@ MISTAKES: dict[str, tuple[Patch, tuple[str, ...]]] = {
         ("counts person epsilon", "sum rows rho", "median rows epsilon"),
     ),
     "one row of each individual in groups that are found": (
-        by(count_changed_groups, lambda groups: groups - 1),
+        by(changed_groups, lambda groups: groups - 1),
         ("found groups rows delta",),
     ),
     "a limit on rows that is 1": (
