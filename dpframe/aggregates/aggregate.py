@@ -333,7 +333,7 @@ class OutputSpec:
     interval_optional: bool = False
 
 
-def written_arguments(aggregate: Aggregate) -> list[str]:
+def write_arguments(aggregate: Aggregate) -> list[str]:
     """The arguments of an aggregate as they were written, defaults left out."""
     shown = []
     for name, value in aggregate.arguments().items():

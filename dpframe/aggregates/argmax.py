@@ -19,7 +19,7 @@ from dpframe.aggregates.aggregate import (
     names_of,
 )
 from dpframe.aggregates.cells import CategoryCells
-from dpframe.aggregates.histogram import known_categories, listed_categories, stored_type
+from dpframe.aggregates.histogram import read_categories, require_categories, stored_type
 from dpframe.aggregates.measurement import Additive, Selection, Table, choice_impact
 from dpframe.aggregates.request import GivenBounds, QueryScope, Request
 from dpframe.aggregates.shapes import BestGroups, OneChoice, Ranks, Shape, ranks
@@ -352,10 +352,10 @@ def _categories(
     assert request.tree is not None
     found = domain(request.tree, scope.facts.columns)
     if candidates is None:
-        known = known_categories(request.tree, found, '.dp_argmax(candidates=["a", "b"])')
+        known = require_categories(request.tree, found, '.dp_argmax(candidates=["a", "b"])')
         return CategoryCells(request.tree, known)
     where = f"{words(request.tree)}.dp_argmax(candidates=...)"
-    return CategoryCells(request.tree, listed_categories(list(candidates), found, where))
+    return CategoryCells(request.tree, read_categories(list(candidates), found, where))
 
 
 def _score(request: Request, scope: QueryScope, given: GivenBounds) -> Statistic:

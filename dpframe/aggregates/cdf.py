@@ -22,7 +22,7 @@ from dpframe.aggregates.aggregate import (
     Noisy,
     variance_of,
 )
-from dpframe.aggregates.cells import UpToCells, edge_words, equal_edges, listed_edges
+from dpframe.aggregates.cells import UpToCells, edge_words, equal_edges, read_edges
 from dpframe.aggregates.count import UNBIASED
 from dpframe.aggregates.margins import (
     Margin,
@@ -280,7 +280,7 @@ class DistributionFunction(Aggregate):
                 10 if bins is None else bins, self.bounds, value, where
             )
         else:
-            edges, shown = listed_edges(_list_of(bins, self.bounds, where), value, where)
+            edges, shown = read_edges(_list_of(bins, self.bounds, where), value, where)
         cells = UpToCells(value, edges, above=bounds is None)
         listed = pl.DataFrame([shown.alias(request.name)])
         of_all = _of_all(cells, scope)

@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.aggregates.statistics import TotalValue
-from dpframe.aggregates.values import Value, bounds_of, given_numbers, show_value, whole_series
+from dpframe.aggregates.values import Value, bounds_of, read_numbers, show_value, whole_series
 from dpframe.core.dtypes import STRING, Columns, DType, Scalar
 from dpframe.core.exact import Rationals, are_rising, are_whole, floats, nearest, numbers_of, wholes
 from dpframe.core.tree import Change, HasExprs, Tree
@@ -468,12 +468,12 @@ def edges_at(exact: Sequence[Fraction], value: Value) -> Edges:
     return Edges.of(floats(exact) if plain else (comparable(e, value) for e in exact), exact)
 
 
-def listed_edges(given: Iterable[Any], value: Value, where: str) -> tuple[Edges, pl.Series]:
+def read_edges(given: Iterable[Any], value: Value, where: str) -> tuple[Edges, pl.Series]:
     """Edges that a user listed, and as they stand in a result. Raises `InvalidBounds` when the list
     is empty or too long, or its items are not strictly rising values of the type.
     """
     dtype = value.domain.dtype
-    exact = given_numbers(given, dtype, where)
+    exact = read_numbers(given, dtype, where)
     if not exact or not are_rising(exact):
         raise InvalidBounds(
             "edges must be at least one and strictly increasing",

@@ -22,9 +22,9 @@ from dpframe.aggregates.shapes import Counts, Later, Shape
 from dpframe.aggregates.statistics import RowCount, is_per_unit, total_value
 from dpframe.aggregates.values import (
     bounds_of,
-    given_numbers,
     numeric_value,
     or_declare,
+    read_numbers,
     scalars_of,
 )
 from dpframe.core.dtypes import Domain, DType, Scalar
@@ -153,7 +153,7 @@ class Histogram(Aggregate):
         found = domain(request.tree, scope.facts.columns)
         bins, other = self.bins, self.other
         if bins is None and self.bounds is None:
-            known = known_categories(request.tree, found, '.dp_histogram(["a", "b"])')
+            known = require_categories(request.tree, found, '.dp_histogram(["a", "b"])')
             return CategoryCells(request.tree, known, other)
         numeric = found.dtype.is_numeric or found.dtype.is_temporal
         if bins is None or (isinstance(bins, int) and not isinstance(bins, bool)):
@@ -176,11 +176,11 @@ class Histogram(Aggregate):
             )
         if numeric:
             value = numeric_value(request.tree, found, "histogram")
-            edges = given_numbers(bins, found.dtype, where)
+            edges = read_numbers(bins, found.dtype, where)
             rising = _increasing(edges, where)
             value.require_int64(rising[0], rising[-1], where)
             return BinCells(value, rising, other)
-        return CategoryCells(request.tree, listed_categories(list(bins), found, where), other)
+        return CategoryCells(request.tree, read_categories(list(bins), found, where), other)
 
     def _of_totals(
         self, request: Request, scope: QueryScope, cells: CategoryCells | BinCells
@@ -254,7 +254,7 @@ def _require_responses(
     )
 
 
-def known_categories(tree: Tree, found: Domain, way: str) -> tuple[Scalar, ...]:
+def require_categories(tree: Tree, found: Domain, way: str) -> tuple[Scalar, ...]:
     """The categories of a type or declaration; `way` lists them in the query. Raises `MissingKeys`
     when the values are not known without reading the data.
     """
@@ -268,7 +268,7 @@ def known_categories(tree: Tree, found: Domain, way: str) -> tuple[Scalar, ...]:
     return found.categories
 
 
-def listed_categories(values: list[Any], found: Domain, where: str) -> tuple[Scalar, ...]:
+def read_categories(values: list[Any], found: Domain, where: str) -> tuple[Scalar, ...]:
     """Categories that a user listed, checked against the column's type."""
     if found.dtype.is_nested or not found.dtype.is_known:
         raise UnsupportedOperation(

@@ -42,8 +42,8 @@ from dpframe.aggregates.values import (
     Value,
     as_series,
     bounds_of,
-    given_numbers,
     numeric_value,
+    read_numbers,
     read_quantiles,
     whole_series,
 )
@@ -324,7 +324,7 @@ def _decode(
 def _read_candidates(candidates: object, value: Value) -> Sequence[Fraction]:
     where = f"{words(value.tree)}.dp_quantile(candidates=...)"
     assert isinstance(candidates, Iterable)
-    numbers = _rising(given_numbers(candidates, value.domain.dtype, where))
+    numbers = _rising(read_numbers(candidates, value.domain.dtype, where))
     most = 2**63 - 1 - value.is_wide if value.is_whole else 2**100
     if numbers and max(abs(numbers[0]), abs(numbers[-1])) > most:
         raise InvalidBounds(

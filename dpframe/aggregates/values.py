@@ -268,7 +268,7 @@ def number_of(scalar: object, dtype: DType, where: str) -> Fraction:
         ) from None
 
 
-def given_numbers(scalars: Iterable[Any], dtype: DType, where: str) -> Sequence[Fraction]:
+def read_numbers(scalars: Iterable[Any], dtype: DType, where: str) -> Sequence[Fraction]:
     """Many constants that a user wrote, as `number_of` reads each. Raises `InvalidBounds` when one
     is NaN, infinite, or not a value of that type.
     """

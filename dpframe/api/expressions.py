@@ -22,7 +22,7 @@ from dpframe.aggregates.aggregate import (
     Aggregate,
     AggregateSpec,
     OutputSpec,
-    written_arguments,
+    write_arguments,
 )
 from dpframe.aggregates.values import is_listed
 from dpframe.api.no_raw_access import meant_by_method
@@ -541,7 +541,7 @@ def _no_rows(where: str, what: str) -> UnsupportedOperation:
 
 def _spec_words(spec: AggregateSpec) -> str:
     below = [] if spec.denominator is None else [_shown(spec.denominator)]
-    said = ", ".join([*below, *written_arguments(spec.aggregate)])
+    said = ", ".join([*below, *write_arguments(spec.aggregate)])
     method = spec.aggregate.method
     if spec.expression is None:
         return f"dp.{method}({said})"

@@ -44,7 +44,7 @@ from dpframe.frames.relation import Relation, frames_of
 from dpframe.lower.engines.polars_engine import POLARS, PolarsMode
 from dpframe.optimise.mechanisms import Split
 from dpframe.optimise.queries import Queries
-from dpframe.release import Intervals, made_up_result, read_intervals
+from dpframe.release import Intervals, make_up_result, read_intervals
 from dpframe.report import Format, Plan
 from dpframe.report.notebook import query_html
 from dpframe.rows.failures import FAILURES
@@ -116,7 +116,7 @@ class Changes:
 
     def then(self, step: Change, query: Query) -> Changes:
         """With one more change, which is tried on made-up numbers first."""
-        result = self.of(made_up_result(query))
+        result = self.of(make_up_result(query))
         try:
             step.of(result)
         except pl.exceptions.ColumnNotFoundError as error:

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, overload
 import polars as pl
 
 from dpframe import pipeline
-from dpframe.aggregates.histogram import listed_categories
+from dpframe.aggregates.histogram import read_categories
 from dpframe.aggregates.values import pair
 from dpframe.api.expressions import IntoBounds, IntoKeys, flat, require_rows
 from dpframe.api.frame import PrivateFrame, rows_of
@@ -99,7 +99,7 @@ def declare_columns(
                 where=where,
                 remedy=f'write categories={{{name!r}: ["a", "b"]}}',
             )
-        listed = listed_categories(list(values), found, where)
+        listed = read_categories(list(values), found, where)
         table[name] = replace(found, categories=tuple(v for v in listed if v is not None))
     return columns(table)
 

@@ -63,8 +63,8 @@ from dpframe.lower.engines.scans import guarded, kinds_of, require_no_pushdown
 from dpframe.lower.spill import can_sink
 from dpframe.lower.text_files import (
     WITHOUT_DATA,
-    declared_types,
     no_file,
+    read_types,
     text_files,
     text_kind,
     text_types,
@@ -786,7 +786,7 @@ def _stated(frame: object, engine: str | None, schema: object, storage_options: 
     path, is_text = frame, text_kind(frame) is not None
     if is_text:
         _require_no_spark(engine)
-    types = text_types(path, schema) if is_text else declared_types(schema)
+    types = text_types(path, schema) if is_text else read_types(schema)
     planning = planning_engine(path, engine)
 
     def read() -> Source:

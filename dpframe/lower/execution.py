@@ -303,11 +303,11 @@ class Execution:
         assert groups is not None
         assert chooser is not None
         first, *later = chooser.rounds
-        found, _ = chosen_keys(first, lowered, results, groups)
+        found, _ = choose_keys(first, lowered, results, groups)
         for choice in later:
             rest = replace(wanted, relation=without(wanted.relation, found))
             ((lowered, results),) = self._results([rest])
-            more, _ = chosen_keys(choice, lowered, results, groups)
+            more, _ = choose_keys(choice, lowered, results, groups)
             found = pl.concat([found, more])
         return Counted({}, groups.with_keys(found[order_of(found)]))
 
@@ -393,7 +393,7 @@ def _lower_all(
 def _count_wanted(wanted: TablesWanted, lowered: Tables, results: list[pl.DataFrame]) -> Counted:
     groups, noisy = wanted.groups, None
     if groups is not None and wanted.chooser is not None:
-        keys, noisy = chosen_keys(wanted.chooser, lowered, results, groups)
+        keys, noisy = choose_keys(wanted.chooser, lowered, results, groups)
         groups = groups.with_keys(keys)
     return Counted(_count_tables(lowered, results, groups), groups, noisy)
 
@@ -485,7 +485,7 @@ class Chooser(Protocol):
         ...
 
 
-def chosen_keys(
+def choose_keys(
     chooser: Chooser, lowered: Sequence[Lowered], results: Sequence[pl.DataFrame], groups: Groups
 ) -> tuple[pl.DataFrame, Numbers | None]:
     """The keys that appear, sorted; in the data's order they would reveal rows."""

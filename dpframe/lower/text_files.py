@@ -565,7 +565,7 @@ def text_types(path: str | Path, schema: object) -> pl.Schema:
         When the files are elsewhere, or the schema makes no sense.
     """
     _place(path)
-    columns = declared_types(schema)
+    columns = read_types(schema)
     for name, dtype in columns.items():
         require_known(name, dtype)
         if text_kind(path) == "ndjson" and ("\\" in name or "\0" in name):
@@ -637,7 +637,7 @@ def _all_text(kind: str, headers: Sequence[tuple[str, ...]]) -> pl.Schema:
     return pl.Schema(dict.fromkeys(first, pl.String()))
 
 
-def declared_types(schema: object) -> pl.Schema:
+def read_types(schema: object) -> pl.Schema:
     """The columns of a schema, whose types are those of Polars or Python, or names.
 
     Raises

@@ -472,7 +472,7 @@ def rehearse(queries: Iterable[tuple[Query, Sequence[Draw]]], asked: Intervals |
         _try(query, draws, asked)
 
 
-def made_up_result(query: Query) -> pl.DataFrame:
+def make_up_result(query: Query) -> pl.DataFrame:
     """A result of made-up numbers for one key, with the columns and types that results have."""
     query = with_some_key(query)
     sets = isinstance(query.groups, SetGroups)

@@ -87,7 +87,7 @@ Change = Callable[[p.Plan], p.Plan]
 def watch(change: Change = lambda plan: plan) -> Iterator[Watch]:
     """Compare each query that runs while this is entered, with its plan after a change."""
     watching = Watch(change)
-    before = runner._release, runner._count_parts, lowering.fresh_salt, lowering.chosen_keys
+    before = runner._release, runner._count_parts, lowering.fresh_salt, lowering.choose_keys
     released, counted, fresh, choose = before
 
     def remember(prepared: PreparedTogether, *rest: Any, **options: Any) -> Any:
@@ -114,11 +114,11 @@ def watch(change: Change = lambda plan: plan) -> Iterator[Watch]:
         return found
 
     runner._release, runner._count_parts = remember, count
-    lowering.fresh_salt, lowering.chosen_keys = salt, choose_and_record
+    lowering.fresh_salt, lowering.choose_keys = salt, choose_and_record
     try:
         yield watching
     finally:
-        runner._release, runner._count_parts, lowering.fresh_salt, lowering.chosen_keys = before
+        runner._release, runner._count_parts, lowering.fresh_salt, lowering.choose_keys = before
 
 
 def compare_on(
