@@ -85,17 +85,17 @@ def read_rows(
     others.
     """
     schema = polars_schema(relation.facts.columns)
-    found = [n for e in expressions for n in read(e, schema, what=what, each=each)]
+    outputs = [n for e in expressions for n in read(e, schema, what=what, each=each)]
     for name, expression in named.items():
-        made = read(expression, schema, what=what, each=each)
-        if len(made) != 1:
+        columns = read(expression, schema, what=what, each=each)
+        if len(columns) != 1:
             raise UnsupportedOperation(
-                f"the expression for {name!r} expands to {len(made)} columns",
+                f"the expression for {name!r} expands to {len(columns)} columns",
                 where=f"{what}({name}=...)",
                 remedy="name one column",
             )
-        found.append(Named(name, made[0].tree))
-    return tuple(found)
+        outputs.append(Named(name, columns[0].tree))
+    return tuple(outputs)
 
 
 def read_rows_of_individuals(

@@ -543,13 +543,13 @@ class RankError:
 
     def _of_sum(self, law: AdditiveMechanism, miss: Fraction) -> Fraction:
         """What the noise of all cells exceeds, one way or the other, no more often than that."""
-        found = [float(self.cells * law.quantile(1 - miss, self.cells))]
+        bounds = [float(self.cells * law.quantile(1 - miss, self.cells))]
         if isinstance(law, IndependentNoise):
-            found.append(_UP * law.bound_of_sum(self.cells, nearest(miss) / 2))
+            bounds.append(_UP * law.bound_of_sum(self.cells, nearest(miss) / 2))
             if self.cells <= _MOST_ADDED:
-                whole = CombinedNoise(law, (1,) * self.cells, 1)
-                found.append(float(whole.quantile(1 - miss)))
-        return Fraction(min(found))
+                total = CombinedNoise(law, (1,) * self.cells, 1)
+                bounds.append(float(total.quantile(1 - miss)))
+        return Fraction(min(bounds))
 
 
 _ASKED, _COLLECTED = "ask for interval=0.95", "collect it with .collect(..., interval=0.95)"

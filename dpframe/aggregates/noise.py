@@ -383,12 +383,12 @@ def hull_slices(boxes: Boxes, rows: Floats, units: list[float]) -> Slices:
     middle = np.asarray(parts[0]) - (0.0 if paired else turn * values[own])
     sides = middle + turn * low, middle + turn * high
     whole = np.count_nonzero(rows[0]) == 1
-    kept = spread > 0
+    possible = spread > 0
     return uniform_slices(
-        spread[kept],
-        tuple(np.broadcast_to(np.asarray(part), spread.shape)[kept] for part in parts[1:]),
-        np.minimum(*sides)[kept],
-        np.maximum(*sides)[kept],
+        spread[possible],
+        tuple(np.broadcast_to(np.asarray(part), spread.shape)[possible] for part in parts[1:]),
+        np.minimum(*sides)[possible],
+        np.maximum(*sides)[possible],
         units[0],
         whole,
     )

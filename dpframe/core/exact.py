@@ -157,11 +157,11 @@ def of_floats(numbers: Iterable[float]) -> Rationals | None:
         return share_denominator([Decimal(text).as_integer_ratio() for text in texts_])
     digits = max((len(text) - text.index(".") for text in texts_), default=1) - 1
     tens = [10**n for n in range(digits + 1)]
-    found = list[int]()
+    numerators = list[int]()
     for text in texts_:
         whole, _, after = text.partition(".")
-        found.append(int(whole + after) * tens[digits - len(after)])
-    return Rationals(found, tens[-1])
+        numerators.append(int(whole + after) * tens[digits - len(after)])
+    return Rationals(numerators, tens[-1])
 
 
 def are_rising(numbers: Sequence[Fraction]) -> bool:

@@ -309,16 +309,16 @@ def _of_runs(asked: RowsOfPairs, key: Numbers, start: Numbers, place: int) -> li
         a row among all.
     """
     sizes = np.diff(start, append=key.size)
-    found = [pl.Series(_SIZE, sizes)] if asked.counts_rows else []
+    columns = [pl.Series(_SIZE, sizes)] if asked.counts_rows else []
     for result, (name, what) in asked.asked.items():
         column = asked.rows[name]
         if what == "count" and not column.null_count():
-            found.append(pl.Series(result, sizes))
+            columns.append(pl.Series(result, sizes))
             continue
         values = column.is_not_null() if what == "count" else column
-        whole = values.cast(pl.Int64).fill_null(0).to_numpy()
-        found.append(pl.Series(result, _sums(whole, key, start, place)))
-    return found
+        integers = values.cast(pl.Int64).fill_null(0).to_numpy()
+        columns.append(pl.Series(result, _sums(integers, key, start, place)))
+    return columns
 
 
 def _sums(values: Numbers, key: Numbers, start: Numbers, place: int) -> Numbers:

@@ -506,11 +506,11 @@ def _cumulants(hull: Hull, factors: tuple[float, ...]) -> tuple[float, float]:
         square, power = _powers(hull, mine, factors, nodes.last)
         fourth += power + 6.0 * second * square
         second += square
-    whole = float(nodes.weights @ second)
-    if whole < 1e-9:
+    total = float(nodes.weights @ second)
+    if total < 1e-9:
         return variance, 0.0
-    found = float(nodes.weights @ fourth) - 3.0 * whole**2
-    return variance, found * (variance / whole) ** 2
+    excess = float(nodes.weights @ fourth) - 3.0 * total**2
+    return variance, excess * (variance / total) ** 2
 
 
 def _powers(

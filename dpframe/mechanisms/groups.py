@@ -714,12 +714,12 @@ class WeighedRounds(KeyMechanism):
     @property
     def rule(self) -> str:
         """The thresholds, and what part of the cost of noise each round has."""
-        whole = sum(self.shares)
-        told = [
-            f"of at least {threshold / PARTS:.4g} ({share / whole:.1%} of the cost of noise)"
+        total = sum(self.shares)
+        rounds = [
+            f"of at least {threshold / PARTS:.4g} ({share / total:.1%} of the cost of noise)"
             for threshold, share in zip(self.thresholds, self.shares, strict=True)
         ]
-        first, *later = told
+        first, *later = rounds
         others = "".join(f", then without the groups found so far {words}" for words in later)
         return (
             f"in {len(self.shares)} rounds, by noisy sums of the weights of individuals, each in "

@@ -212,20 +212,20 @@ def _in_tree(tree: Tree, columns: Columns) -> Iterator[str]:
         return
     try:
         known = [domain(arg, columns) for arg in tree.args]
-        made = tree.operation.domain([found.with_null(nullable=False) for found in known])
+        result = tree.operation.domain([found.with_null(nullable=False) for found in known])
     except DPFrameError:  # of a step that is over columns of another frame
         return
-    if not made.nullable:
+    if not result.nullable:
         return
     source = known[0].dtype
     if name in _FORMATS:
         what = "text of another form"
-    elif source.is_text and made.dtype.is_numeric:
+    elif source.is_text and result.dtype.is_numeric:
         what = "text that is not a number"
     else:
         what = "what that type cannot hold"
     yield (
-        f"{words(tree)} ({source} to {made.dtype}): {what} becomes null, and nothing tells how "
+        f"{words(tree)} ({source} to {result.dtype}): {what} becomes null, and nothing tells how "
         "much does"
     )
 
@@ -417,8 +417,8 @@ def _by_edge(aggregate: BoundAggregate, rule: EdgesError, used: Sequence[NoisyAg
     shown = []
     sets = rule.sets[:_SETS]
     first = replace(rule, sets=sets) if isinstance(rule, DistributionError) else rule
-    for kept, found in errors_by_edge(first, used, _LEVEL):
-        errors, by = found.tolist(), _by_words(aggregate, kept)
+    for kept, reaches in errors_by_edge(first, used, _LEVEL):
+        errors, by = reaches.tolist(), _by_words(aggregate, kept)
         worst, last = errors.index(max(errors)), len(errors) - 1
         few = range(last + 1) if last < _SETS else sorted({0, last // 4, last // 2, worst, last})
         shown += [
@@ -793,30 +793,30 @@ def _releases(
         for place, part in enumerate(draw.parts)
     }
     numbers: dict[int, int] = {}
-    found = []
+    releases = []
     for number, use in enumerate(parts):
         draw, choice, place = places[number]
         at = numbers.setdefault(id(draw), len(numbers))
-        made = _noisy_aggregate(use, choice, query, at, _joint(draw, place))
-        if made.joint is not None and len(made.joint.widths) > 1:
+        release = _noisy_aggregate(use, choice, query, at, _joint(draw, place))
+        if release.joint is not None and len(release.joint.widths) > 1:
             others = [parts[n].name for n in draw.parts if parts[n].name != use.name]
             drawn = {parts[n].part.tables[0] for n in draw.parts}
             if len(draw.parts) > 1 and draw.measurement.tables[0] not in drawn:
                 others.append("the number of rows")  # although it was not requested
             others = others or ["the other numbers that it needs"]
-            made = replace(made, reason=_together_words(others, chosen.gains[number]))
+            release = replace(release, reason=_together_words(others, chosen.gains[number]))
         else:
             if isinstance(choice.law, VectorMechanism):
                 reason = "one number by itself, of individuals that are weighed"
-                made = replace(made, reason=reason)
+                release = replace(release, reason=reason)
             if chosen.gains[number] < _AS_MUCH:
                 paid = (
                     f"{1 / chosen.gains[number]:.3g} times more noise than if the others, which "
                     "err less for it, were not drawn together"
                 )
-                made = replace(made, reason=f"{made.reason}; {paid}")
-        found.append(made)
-    return tuple(found)
+                release = replace(release, reason=f"{release.reason}; {paid}")
+        releases.append(release)
+    return tuple(releases)
 
 
 def _joint(draw: PlannedDraw, place: int) -> JointDraw | None:

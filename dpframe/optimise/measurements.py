@@ -482,19 +482,19 @@ def _ways_to_draw(
 def _plain(tables: Sequence[Table], scope: QueryScope) -> tuple[Coordinate, ...]:
     """Sums as they are, each with the expression that a row needs a value of to move it."""
     conditions: dict[object, int] = {}
-    made = []
+    coordinates = []
     for table in tables:
         adds = scope.rules.addition(table)
         width, most = adds.largest, Fraction(adds.largest)
         if not table.statistic.spread(scope).changes:
-            made.append(Coordinate(table, 1, 0, width, width, most))
+            coordinates.append(Coordinate(table, 1, 0, width, width, most))
             continue
         here = adds.needs is None
-        whole = here and scope.entries is None and scope.facts.complete
-        turned = 0 if whole else adds.length
+        is_public = here and scope.entries is None and scope.facts.complete
+        turned = 0 if is_public else adds.length
         number = _HERE if here else conditions.setdefault(adds.needs, len(conditions) + 1)
-        made.append(Coordinate(table, 1, 0, width, turned, most, number, adds.hi - adds.lo))
-    return tuple(made)
+        coordinates.append(Coordinate(table, 1, 0, width, turned, most, number, adds.hi - adds.lo))
+    return tuple(coordinates)
 
 
 def _centre(table: Table, scope: QueryScope, changes: bool) -> Coordinate:
@@ -552,7 +552,7 @@ def bundles_of(query: Query, parts: Sequence[PlannedMeasurement]) -> Iterator[tu
     """The numbers of parts that are sums over the same rows, or the same individuals, of the same
     groups; of grouping sets of the same margin.
     """
-    found: dict[Hashable, list[int]] = {}
+    by_kind: dict[Hashable, list[int]] = {}
     taken = {p.part.table for p in parts if isinstance(p.part, KeySelection)}
     in_sets = isinstance(query.groups, SetGroups)
     for number, use in enumerate(parts):
@@ -568,8 +568,8 @@ def bundles_of(query: Query, parts: Sequence[PlannedMeasurement]) -> Iterator[tu
         if use.mechanism == "auto" and not use.sensitivity.is_zero:
             kept = part.kept if isinstance(part, Margin) else None
             kind = kept, part.spread(query.scope), part.table.statistic.of_individuals
-            found.setdefault(kind, []).append(number)
-    for numbers in found.values():
+            by_kind.setdefault(kind, []).append(number)
+    for numbers in by_kind.values():
         if len(numbers) > 1:
             pieces = -(-len(numbers) // _MOST)
             for piece in range(pieces):

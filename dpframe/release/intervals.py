@@ -869,10 +869,10 @@ def interval_of(
         if whole is not None and not asked.sampling:
             return whole
     level = 1 - (1 - confidence) / len(set(keys.values()))
-    found = {p: _aggregate(a, noisy, laws, level, missing) for p, a in output.aggregates.items()}
+    pairs = {p: _aggregate(a, noisy, laws, level, missing) for p, a in output.aggregates.items()}
     if asked.sampling:
-        known = {p: pair for p, pair in found.items() if pair is not None}
-        if len(known) < len(found):
+        known = {p: pair for p, pair in pairs.items() if pair is not None}
+        if len(known) < len(pairs):
             return None
         by_law = {key: law for key, (law, _) in laws.items()}
         if output.post is not None and output.post_tree is not None:
@@ -883,11 +883,11 @@ def interval_of(
             if both is not None:
                 return both
         sampled = Sampling(query, noisy, by_law, level)
-        found = {p: sampled.ends(a, known[p]) for p, a in output.aggregates.items()}
+        pairs = {p: sampled.ends(a, known[p]) for p, a in output.aggregates.items()}
     if output.post is None:
-        return next(iter(found.values()))
-    ends = {placeholder: pair for placeholder, pair in found.items() if pair is not None}
-    if output.post_tree is None or len(ends) < len(found):
+        return next(iter(pairs.values()))
+    ends = {placeholder: pair for placeholder, pair in pairs.items() if pair is not None}
+    if output.post_tree is None or len(ends) < len(pairs):
         return None
     return _arithmetic(output.name, output.post_tree, ends)
 

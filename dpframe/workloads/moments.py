@@ -240,8 +240,8 @@ class MeasuredTables:
         self, kept: Columns, start: int, stop: int, variances: Cumulants, fourths: Cumulants
     ) -> tuple[float, float]:
         """The moments of the sum of the cells from `start` to `stop` - 1 of such a group."""
-        found = [told.moments_of(start, stop) for told in self._levels(kept, variances, fourths)]
-        return math.fsum(v for v, _ in found), math.fsum(f for _, f in found)
+        moments = [told.moments_of(start, stop) for told in self._levels(kept, variances, fourths)]
+        return math.fsum(v for v, _ in moments), math.fsum(f for _, f in moments)
 
     def _levels(
         self, kept: Columns, variances: Cumulants, fourths: Cumulants

@@ -317,13 +317,13 @@ def _descend(shape: tuple[int, ...], wanted: Iterable[Kept]) -> Iterable[tuple[K
     """
     known = [(True,) * len(shape)]
     for kept in sorted(wanted, key=lambda kept: -_size(shape, kept)):
-        found = min((k for k in known if _holds(k, kept)), key=lambda k: _size(shape, k))
-        more = [i for i in range(len(shape)) if found[i] and not kept[i]]
+        finer = min((k for k in known if _holds(k, kept)), key=lambda k: _size(shape, k))
+        more = [i for i in range(len(shape)) if finer[i] and not kept[i]]
         for at in sorted(more, key=lambda i: -shape[i]):
-            coarser = (*found[:at], False, *found[at + 1 :])
+            coarser = (*finer[:at], False, *finer[at + 1 :])
             known.append(coarser)
-            yield coarser, found, at
-            found = coarser
+            yield coarser, finer, at
+            finer = coarser
 
 
 def _ascend(shape: tuple[int, ...], given: Iterable[Kept]) -> list[tuple[Kept, Kept]]:

@@ -75,13 +75,13 @@ def divide(energies: Floats, needs: Floats, degree: Degree) -> Floats:
     if parts <= _MOST_TRIED:
         starts = [_search(energies, needs, shares, degree) for shares in starts]
     shares, best = starts[0], error(energies, needs, starts[0], degree)
-    for found in starts[1:]:
-        tried = error(energies, needs, found, degree)
+    for other in starts[1:]:
+        tried = error(energies, needs, other, degree)
         if tried * _SAME < best:
-            shares, best = found, tried
-    kept = np.where(shares < _USELESS, 0.0, shares)
-    kept = _improve(energies, needs, kept / kept.sum(), degree, _TRIAL)
-    return kept if error(energies, needs, kept, degree) <= best * _NEXT_TO_NOTHING else shares
+            shares, best = other, tried
+    used = np.where(shares < _USELESS, 0.0, shares)
+    used = _improve(energies, needs, used / used.sum(), degree, _TRIAL)
+    return used if error(energies, needs, used, degree) <= best * _NEXT_TO_NOTHING else shares
 
 
 def _improve(
