@@ -22,7 +22,7 @@ from dpframe.workloads import (
     Wanted,
     WholeTables,
     Workload,
-    apportioned,
+    apportion,
     nearest_nonnegative,
     tables,
 )
@@ -86,7 +86,7 @@ def errors(case: Case, runs: int) -> Iterator[tuple[Kept, float, float]]:
         estimate = Estimate(strategy, measured)
         signed = WholeTables(estimate)
         near = {kept: estimate.cells(kept) for kept in case.sets}
-        cells = apportioned(nearest_nonnegative(near, variances, case.shape))
+        cells = apportion(nearest_nonnegative(near, variances, case.shape))
         for kept in case.sets:
             true = margin(exact, kept)
             pair = (signed.cells(kept) - true, margin(cells, kept) - true)

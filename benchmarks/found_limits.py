@@ -78,7 +78,7 @@ class Count:
         miss = Fraction(1, 20)
         for _ in range(runs):
             counts = (bins + draw_noise(law.kernel_law, bins.size)).tolist()
-            loss = rule.found(counts)
+            loss = rule.best_loss(counts)
             limit, noise = rule.limits[loss.place], self.laws[loss.place]
             value = int(np.minimum(rows, limit).sum() + draw_noise(noise.kernel_law, 1)[0])
             reach = noise.quantile(1 - miss * (1 - FOR_DROPPED))

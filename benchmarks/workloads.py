@@ -29,7 +29,7 @@ from dpframe.workloads import (
     Wanted,
     WholeTables,
     Workload,
-    apportioned,
+    apportion,
     best_tables,
     nearest_nonnegative,
 )
@@ -122,7 +122,7 @@ def _from_zero_up(strategy: Strategy, noisy: list, noise: list[float]) -> list:
     errors = [strategy.error(table, noise) for table in strategy.workload.tables]
     shape = tuple(axis.size for axis in strategy.workload.axes)
     near = {k: estimate.cells(k) for k in kept}
-    cells = apportioned(nearest_nonnegative(near, dict(zip(kept, errors, strict=True)), shape))
+    cells = apportion(nearest_nonnegative(near, dict(zip(kept, errors, strict=True)), shape))
     return [cells.sum(axis=tuple(i for i, k in enumerate(one) if not k)) for one in kept]
 
 

@@ -20,7 +20,7 @@ from fractions import Fraction
 
 from dpframe.accounting.gaussian_noise import largest_mu_squared, largest_rho
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP, amount
-from dpframe.core.exact import Number, as_given, digits_down, float_down
+from dpframe.core.exact import Number, digits_down, float_down, show_input
 from dpframe.errors import InvalidBudget, require
 from dpframe.ledger.amounts import exact_words
 
@@ -40,7 +40,7 @@ def spend_in(
         other = "epsilon" if measure is ZCDP else "rho"
         raise InvalidBudget(
             f"the session counts in {name}, and the spend is in {other}{left}",
-            where=f"{other}={as_given(wrong)}",
+            where=f"{other}={show_input(wrong)}",
             remedy=f"spend {name}=...",
         )
     if main is None:
@@ -50,14 +50,14 @@ def spend_in(
     if amount(main, name) == 0:
         raise InvalidBudget(
             f"{name} must be above 0{left}",
-            where=f"{name}={as_given(main)}",
+            where=f"{name}={show_input(main)}",
             remedy=f"write how much to spend, for example {name}=0.1",
         )
     slack = amount(0 if delta is None else delta, "delta")
     if measure is PureDP and slack:
         raise InvalidBudget(
             "the session counts in pure epsilon, without a delta",
-            where=f"delta={as_given(delta)}",
+            where=f"delta={show_input(delta)}",
             remedy=(
                 "leave delta= out",
                 "open the session with a delta: dp.Session(epsilon=1, delta=1e-8)",
@@ -66,7 +66,7 @@ def spend_in(
     if slack >= 1:
         raise InvalidBudget(
             "delta is a probability below 1",
-            where=f"delta={as_given(delta)}",
+            where=f"delta={show_input(delta)}",
             remedy="write for example delta=1e-8",
         )
     return measure.of(amount(main, name), slack)
@@ -165,7 +165,7 @@ def _epsilon_and_log_delta(budget: ApproxDP, composition: str) -> tuple[Fraction
     return min(budget.main, _MOST_EPSILON), math.log(float_down(budget.slack)) - 1e-11
 
 
-def counted_in(measure: type[Budget], budget: ApproxDP) -> Budget:
+def convert_budget(measure: type[Budget], budget: ApproxDP) -> Budget:
     """An (epsilon, delta) in the measure that charges are added up in."""
     if measure is GDP:
         return GDP(mu_squared_within(budget))
@@ -201,7 +201,7 @@ def resolve_composition(budget: Budget, composition: str) -> tuple[Budget, Appro
             where=where,
             remedy=("open the session with delta=1e-8", "leave composition= out"),
         )
-    return counted_in(ZCDP if composition == "zcdp" else GDP, budget), budget
+    return convert_budget(ZCDP if composition == "zcdp" else GDP, budget), budget
 
 
 def spend_within(
@@ -215,7 +215,8 @@ def spend_within(
         raise InvalidBudget(
             f"a spend of rho cannot be combined with {other} in a session that adds up "
             f"{remaining.currency}",
-            where=f"rho={as_given(rho)}, {other}={as_given(delta if epsilon is None else epsilon)}",
+            where=f"rho={show_input(rho)}, "
+            f"{other}={show_input(delta if epsilon is None else epsilon)}",
             remedy=("spend epsilon and delta", "spend rho alone"),
         )
     return spend_in(ZCDP, None, None, rho, remaining)

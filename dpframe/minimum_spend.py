@@ -8,7 +8,7 @@ from fractions import Fraction
 from dpframe import pipeline
 from dpframe.aggregates.aggregate import Query
 from dpframe.core.budget import Budget
-from dpframe.core.exact import Number, as_given, exact
+from dpframe.core.exact import Number, exact, show_input
 from dpframe.errors import InvalidBounds, InvalidBudget
 from dpframe.optimise.mechanisms import Split
 from dpframe.optimise.queries import Queries
@@ -54,7 +54,7 @@ def minimum_spend(
     """
     if not isinstance(wanted, Mapping):
         raise InvalidBounds(
-            f"accuracy= is a dict of outputs and their errors, not {as_given(wanted)}",
+            f"accuracy= is a dict of outputs and their errors, not {show_input(wanted)}",
             where="accuracy",
             remedy='write for example accuracy={"len": 50}',
         )
@@ -91,7 +91,7 @@ def _positive(name: str, error: Number) -> Fraction:
         value = Fraction(0)
     if value <= 0:
         raise InvalidBounds(
-            f"the error of {name!r} must be a number above 0, not {as_given(error)}",
+            f"the error of {name!r} must be a number above 0, not {show_input(error)}",
             where="accuracy",
             remedy='write for example accuracy={"len": 50}',
         )

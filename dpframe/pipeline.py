@@ -33,19 +33,19 @@ from dpframe.frames.row_steps import own_columns
 from dpframe.frames.schedule import Waits
 from dpframe.ledger.scopes import Level
 from dpframe.lower.engines.forked import require_threads
-from dpframe.optimise.description import cost_of_forcing, entries_of, is_forced, unforced
+from dpframe.optimise.description import cost_of_forcing, entries_of, is_forced, without_mechanisms
 from dpframe.optimise.measurements import PlannedMeasurement, measurements_of
 from dpframe.optimise.mechanisms import Split
 from dpframe.optimise.physical import (
     alone,
-    given,
     on_part,
     stating,
     translate,
+    with_parameters,
     with_physical,
     with_remaining,
 )
-from dpframe.optimise.planning import Planning, planned_with_limit
+from dpframe.optimise.planning import Planning, plan_with_limit
 from dpframe.optimise.prepared import Prepared, PreparedTogether, tables_of
 from dpframe.optimise.queries import Queries, queries_by_place
 from dpframe.parse.groups import MOST_GROUPS, SetsAsked, read_groups, read_sets
@@ -63,12 +63,12 @@ __all__ = [
     "Prepared",
     "PreparedTogether",
     "alone",
-    "given",
     "on_part",
     "require_sound",
     "require_verified",
     "stating",
     "translate",
+    "with_parameters",
     "with_physical",
     "with_remaining",
 ]
@@ -85,17 +85,17 @@ def read_rows(
     others.
     """
     schema = polars_schema(relation.facts.columns)
-    found = [n for e in expressions for n in read(e, schema, what=what, each=each)]
+    outputs = [n for e in expressions for n in read(e, schema, what=what, each=each)]
     for name, expression in named.items():
-        made = read(expression, schema, what=what, each=each)
-        if len(made) != 1:
+        columns = read(expression, schema, what=what, each=each)
+        if len(columns) != 1:
             raise UnsupportedOperation(
-                f"the expression for {name!r} expands to {len(made)} columns",
+                f"the expression for {name!r} expands to {len(columns)} columns",
                 where=f"{what}({name}=...)",
                 remedy="name one column",
             )
-        found.append(Named(name, made[0].tree))
-    return tuple(found)
+        outputs.append(Named(name, columns[0].tree))
+    return tuple(outputs)
 
 
 def read_rows_of_individuals(
@@ -254,12 +254,12 @@ def plan_several(
     """
     require_threads()
     if queries.search is not None:
-        return planned_with_limit(queries.search, spend, remaining, split, charged_in)
+        return plan_with_limit(queries.search, spend, remaining, split, charged_in)
     queries = replace(queries, queries=queries_by_place(queries.queries))
     prepared = Planning(spend, remaining, split, charged_in).together(queries)
     if not compared or not is_forced(queries.queries, prepared.plan.split):
         return prepared
-    free = replace(queries, queries=tuple(map(unforced, queries.queries)))
+    free = replace(queries, queries=tuple(map(without_mechanisms, queries.queries)))
     try:
         least = plan_several(free, spend, remaining, charged_in=charged_in, compared=False)
         forced = cost_of_forcing(queries.queries, prepared.plan, least.plan)

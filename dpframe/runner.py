@@ -51,7 +51,7 @@ from dpframe.release import (
     rehearse,
     with_some_key,
 )
-from dpframe.release.draws import chooser_of, draw, drawn_with_groups
+from dpframe.release.draws import chooser_of, draw, numbers_of_groups
 from dpframe.rows.failures import FAILURES
 from dpframe.soundness import require_sound
 
@@ -133,14 +133,14 @@ def run(
         execution.rehearse_all(tables)
     for execution in dict.fromkeys(executions):
         execution.require_same_columns()
-    rehearse(prepared.asked(map(with_some_key, prepared.queries)), interval)
+    rehearse(prepared.with_draws(map(with_some_key, prepared.queries)), interval)
     unit = parts[0].query.relation.facts.unit.kind
     with progress() as shown:
         shown.stage("charging the budget")
         beginning = None if keep is None else keep.beginning
         scope = prepared.scope(ledger.per)
         entry = ledger.charge(plan.cost, plan.fingerprint, unit, approval, scope, beginning)
-        result = _released(prepared, translation, executions, interval, shown)
+        result = _release(prepared, translation, executions, interval, shown)
     if isinstance(result, Results):
         content = (
             None if keep is None else keep.write(entry, result.frames, result.doubts, result.place)
@@ -160,7 +160,7 @@ def run(
     )
 
 
-def _released(
+def _release(
     prepared: PreparedTogether,
     translation: Translation,
     executions: Sequence[Execution],
@@ -203,22 +203,22 @@ def _results(
     may have dropped.
     """
     shown.stage("reading the data")
-    counted = _counted(prepared.parts, translation, executions)
+    counted = _count_parts(prepared.parts, translation, executions)
     shown.stage("adding noise")
     queries, noisy = list[Query](), list[dict[MeasurementKey, Noisy]]()
     for part, places, found in zip(prepared.parts, translation.parts, counted, strict=True):
         groups = part.query.groups
         if groups is not None and found.keys is not None:
-            groups = groups.found(found.keys)
+            groups = groups.with_keys(found.keys)
         query = replace(part.query, groups=groups)
-        drawn = drawn_with_groups(part.draws, places, found.chosen)
+        drawn = numbers_of_groups(part.draws, places, found.chosen)
         for one in part.draws:
             if not isinstance(one.measurement, KeySelection) and one.keys[0] not in drawn:
                 drawn |= draw(one, places, found.tables)
         queries.append(query)
         noisy.append(drawn)
     frames, doubts = list[pl.DataFrame](), list[tuple[Doubt, ...]]()
-    for place, (query, draws) in zip(prepared.places, prepared.asked(queries), strict=True):
+    for place, (query, draws) in zip(prepared.places, prepared.with_draws(queries), strict=True):
         numbers, missing = noisy[place.block], MissingRows.of(query, *dropped)
         frames.append(assemble(query, numbers, draws, interval, missing))
         doubts.append(doubts_of(query, numbers, laws_of(draws)))
@@ -232,7 +232,7 @@ def _tables_that_may_run(translation: Translation) -> Iterator[tuple[PlanTables,
         yield from translation.options[-1].tables
 
 
-def _counted(
+def _count_parts(
     parts: Sequence[Prepared], translation: Translation, executions: Sequence[Execution]
 ) -> list[CountedPart]:
     """The exact tables of each part, and the groups that appear; what runs at one place at once."""

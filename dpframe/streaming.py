@@ -47,12 +47,12 @@ from dpframe.rows.failures import FAILURES
 
 __all__ = [
     "definition_of",
+    "describe_opening",
     "draw",
-    "kept_of",
     "plan_stream",
     "rehearse",
     "results_of",
-    "resumed",
+    "resume",
     "types_of",
     "with_rising_totals",
 ]
@@ -110,7 +110,7 @@ def definition_of(prepared: Prepared, schedule: Schedule, monotone: bool) -> str
         monotone,
     ]
     if prepared.query.relation.owners is not None:
-        said.append(prepared.query.relation.owners.told())
+        said.append(prepared.query.relation.owners.parts())
     return hashlib.sha256(canonical(said).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -157,7 +157,7 @@ def draw(
     places, tables = rehearse(prepared, schedule, execution)
     mark_used()
     due = _of_first_periods(tables, schedule, last + 1)
-    found = _drawn(prepared.draws, places, due, execution, (first, last))
+    found = _draw_rows(prepared.draws, places, due, execution, (first, last))
     if isinstance(found, Drawn):
         return found
     if isinstance(found, EngineError):
@@ -175,7 +175,7 @@ def _of_first_periods(tables: PlanTables, schedule: Schedule, count: int) -> Pla
     return replace(tables, groups=of_first_periods(tables.groups, schedule, count))
 
 
-def _drawn(
+def _draw_rows(
     draws: Iterable[Draw],
     places: Places,
     due: PlanTables,
@@ -241,7 +241,7 @@ def results_of(prepared: Prepared, schedule: Schedule, monotone: bool) -> Runnin
 _MOVED = ("l0", "l1", "l2_squared", "linf")
 
 
-def kept_of(
+def describe_opening(
     prepared: Prepared, schedule: Schedule, monotone: bool, spend: tuple[Any, ...]
 ) -> StreamKept:
     """What is kept with the opening of a stream. `prepared`, `schedule`, `monotone`: what it is.
@@ -251,10 +251,10 @@ def kept_of(
         "plan": prepared.plan.to_json(None),
         "draws": [_draw(one, prepared) for one in prepared.draws],
     }
-    return StreamKept(_asked(prepared.plan, schedule, monotone, spend), canonical(details))
+    return StreamKept(_request_digest(prepared.plan, schedule, monotone, spend), canonical(details))
 
 
-def _asked(plan: Plan, schedule: Schedule, monotone: bool, spend: tuple[Any, ...]) -> str:
+def _request_digest(plan: Plan, schedule: Schedule, monotone: bool, spend: tuple[Any, ...]) -> str:
     """The digest of the request, which does not include the choice of noise."""
     periods: list[Any] = [
         schedule.by,
@@ -309,7 +309,7 @@ def _parameters(law: AdditiveMechanism) -> tuple[Any, ...]:
     return fields(law) if is_dataclass(law) else ()
 
 
-def resumed(prepared: Prepared, kept: StreamKept, name: str, charged: Budget) -> Prepared:
+def resume(prepared: Prepared, kept: StreamKept, name: str, charged: Budget) -> Prepared:
     """The stream as it was planned when it was opened. `prepared`: the plan as it would be made
     now, for the same request. `kept`: what its opening kept. `name`: the name of the stream, for
     messages. `charged`: the cost as it would be now, whose measure the one that was charged has.
@@ -319,7 +319,7 @@ def resumed(prepared: Prepared, kept: StreamKept, name: str, charged: Budget) ->
         details = json.loads(kept.details)
         plan = Plan.from_json(details["plan"])
         both = zip(prepared.draws, details["draws"], strict=True)
-        draws = tuple(_resumed(one, before) for one, before in both)
+        draws = tuple(_resume_draw(one, before) for one, before in both)
         for one, before in zip(draws, details["draws"], strict=True):
             _require_alike(one, before, prepared)
         if plan.cost.measure != charged.measure:
@@ -335,7 +335,7 @@ class _MovesMore(Exception):
     """An individual moves a draw by more than stated when it was paid for."""
 
 
-def _resumed(one: Draw, before: dict[str, Any]) -> Draw:
+def _resume_draw(one: Draw, before: dict[str, Any]) -> Draw:
     """A draw with the law that it had."""
     part, law = part_of(one), law_of(one)
     same = (law.name, str(part.step), _form(part))

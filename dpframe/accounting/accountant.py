@@ -26,7 +26,7 @@ from dpframe.accounting.events import (
 from dpframe.accounting.gaussian_noise import delta_bound, epsilon_of_rho, normal_epsilon
 from dpframe.accounting.search import least_true
 from dpframe.core.budget import amount
-from dpframe.core.exact import Number, as_given, exact, float_down, float_up
+from dpframe.core.exact import Number, exact, float_down, float_up, show_input
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 
 # What one event costs in each currency that adds up.
@@ -150,7 +150,7 @@ class Accountant(ABC):
         for event in self.counts:
             if not isinstance(event, Event):
                 raise InvalidBudget(
-                    f"{as_given(event)} is not an event",
+                    f"{show_input(event)} is not an event",
                     remedy="write for example accounting.LaplaceEvent(10)",
                 )
             if not self._covers(event):
@@ -173,7 +173,7 @@ class Accountant(ABC):
         if asked >= 1:
             raise InvalidBudget(
                 "delta is a probability below 1",
-                where=f"delta={as_given(delta)}",
+                where=f"delta={show_input(delta)}",
                 remedy="write for example delta=1e-8",
             )
         return self._epsilon(asked) if self.counts else 0.0
@@ -200,7 +200,7 @@ class Accountant(ABC):
             total += count * slack(event)
         return total
 
-    def _left(self, delta: Fraction) -> float:
+    def _remaining_delta(self, delta: Fraction) -> float:
         """The remaining delta after failures, rounded down; 0 or less when nothing remains."""
         return float_down(delta - self._slack)
 

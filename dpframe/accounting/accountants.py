@@ -39,7 +39,7 @@ from dpframe.accounting.gaussian_noise import (
     normal_epsilon,
     renyi_epsilon,
 )
-from dpframe.accounting.losses import FINE, Composition, Translated, smoothed_distance, translated
+from dpframe.accounting.losses import FINE, Composition, Translated, smoothed_distance, translate
 from dpframe.core.exact import decimal_up, exact, float_down, float_up
 from dpframe.kernel.losses import MOST_SUMS, Reported
 
@@ -128,10 +128,10 @@ class SplitAccountant(Accountant):
 
     def _of(self, given: Fraction, rest: Fraction, needy: int) -> float:
         parts = pure_parts(self.counts.items(), float_down(given / needy))
-        return math.inf if parts is None else self._composed(parts, float_down(rest))
+        return math.inf if parts is None else self._compose(parts, float_down(rest))
 
     @abstractmethod
-    def _composed(self, parts: Sequence[tuple[Fraction, int]], delta: float) -> float:
+    def _compose(self, parts: Sequence[tuple[Fraction, int]], delta: float) -> float:
         """Epsilon of this many purely private events at delta."""
 
 
@@ -145,7 +145,7 @@ class AdvancedAccountant(SplitAccountant):
     method: ClassVar[str] = "advanced"
     valid_for: ClassVar[ValidFor] = WITHIN
 
-    def _composed(self, parts: Sequence[tuple[Fraction, int]], delta: float) -> float:
+    def _compose(self, parts: Sequence[tuple[Fraction, int]], delta: float) -> float:
         if delta <= 0.0 or any(e > 600 for e, _ in parts):
             return math.inf
         squares = float_up(sum((n * e * e for e, n in parts), Fraction(0)))
@@ -163,7 +163,7 @@ class ClosedFormAccountant(SplitAccountant):
     method: ClassVar[str] = "Kairouz-Oh-Viswanath, closed form"
     valid_for: ClassVar[ValidFor] = WITHIN
 
-    def _composed(self, parts: Sequence[tuple[Fraction, int]], delta: float) -> float:
+    def _compose(self, parts: Sequence[tuple[Fraction, int]], delta: float) -> float:
         if delta <= 0.0:
             return math.inf
         squares = float_up(sum((n * e * e for e, n in parts), Fraction(0)))
@@ -186,7 +186,7 @@ class OptimalAccountant(SplitAccountant):
     method: ClassVar[str] = "Kairouz-Oh-Viswanath"
     valid_for: ClassVar[ValidFor] = WITHIN
 
-    def _composed(self, parts: Sequence[tuple[Fraction, int]], delta: float) -> float:
+    def _compose(self, parts: Sequence[tuple[Fraction, int]], delta: float) -> float:
         if len(parts) == 1 and parts[0][1] == 1 and delta < 1e-15:
             return float_up(parts[0][0])
         rho = sum((n * e * e / 2 for e, n in parts), Fraction(0))
@@ -226,7 +226,7 @@ class ZCDPAccountant(Accountant):
         return sum((n * zcdp_rho(event) for event, n in self.counts.items()), Fraction(0))
 
     def _epsilon(self, delta: Fraction) -> float:
-        return epsilon_of_rho(self.rho, self._left(delta))
+        return epsilon_of_rho(self.rho, self._remaining_delta(delta))
 
     def _delta(self, epsilon: Fraction) -> float:
         log_delta = log_delta_zcdp(self.rho, epsilon)
@@ -239,7 +239,7 @@ class LooseZCDPAccountant(ZCDPAccountant):
     method: ClassVar[str] = "zCDP, loose"
 
     def _epsilon(self, delta: Fraction) -> float:
-        return loose_epsilon_of_rho(self.rho, self._left(delta))
+        return loose_epsilon_of_rho(self.rho, self._remaining_delta(delta))
 
     def _delta(self, epsilon: Fraction) -> float:
         return Accountant._delta(self, epsilon)
@@ -263,14 +263,14 @@ class GaussianDPAccountant(Accountant):
     @property
     def mu(self) -> float:
         """The distance between two unit normals that are as hard to distinguish; rounded up."""
-        return math.sqrt(self._squared_and_factor()[0]) * (1.0 + 2.0**-50)
+        return math.sqrt(self._distance_and_factor()[0]) * (1.0 + 2.0**-50)
 
     def _covers(self, event: AnyEvent) -> bool:
         if isinstance(event, DiscreteGaussianEvent):
             return smoothed_distance(event) is not None
         return isinstance(event, GaussianEvent)
 
-    def _squared_and_factor(self) -> tuple[float, float]:
+    def _distance_and_factor(self) -> tuple[float, float]:
         squared, factor = Fraction(0), 0.0
         for event, count in self.counts.items():
             assert isinstance(event, (GaussianEvent, DiscreteGaussianEvent))
@@ -281,12 +281,12 @@ class GaussianDPAccountant(Accountant):
         return float_up(squared), factor * (1.0 + 1e-9)
 
     def _epsilon(self, delta: Fraction) -> float:
-        squared, factor = self._squared_and_factor()
-        left = self._left(delta) * math.exp(-factor) * (1.0 - 1e-15)
+        squared, factor = self._distance_and_factor()
+        left = self._remaining_delta(delta) * math.exp(-factor) * (1.0 - 1e-15)
         return normal_epsilon(squared, left) + 2.0 * factor if left > 0.0 else math.inf
 
     def _delta(self, epsilon: Fraction) -> float:
-        squared, factor = self._squared_and_factor()
+        squared, factor = self._distance_and_factor()
         lowered = max(0.0, float(epsilon) * (1.0 - 1e-15) - 2.0 * factor)
         log_delta = log_delta_normal(math.sqrt(squared) * (1.0 + 1e-15), lowered)
         return max(math.exp(log_delta + factor), 1e-300) * (1.0 + 1e-14)
@@ -317,7 +317,7 @@ class RenyiAccountant(Accountant):
         return total
 
     def _epsilon(self, delta: Fraction) -> float:
-        left = self._left(delta)
+        left = self._remaining_delta(delta)
         return renyi_epsilon(self.curve, left) if left > 0.0 else math.inf
 
 
@@ -417,7 +417,7 @@ class PrivacyLossAccountant(Accountant):
         pairs: Counter[Translated] = Counter()
         for event, count in self.counts.items():
             steps = MOST_SUMS // (2 * count) if len(self.counts) == 1 else 0
-            pair = translated(event, steps if steps >= _ENOUGH else FINE)
+            pair = translate(event, steps if steps >= _ENOUGH else FINE)
             assert pair is not None
             pairs[pair] += count
         self._composition = Composition(pairs, _ADDED)
@@ -426,7 +426,7 @@ class PrivacyLossAccountant(Accountant):
         self._sum = float("inf") if parts is None else decimal_up(sum_of(parts))
 
     def _covers(self, event: AnyEvent) -> bool:
-        return translated(event) is not None
+        return translate(event) is not None
 
     def _epsilon(self, delta: Fraction) -> float:
         most = float_down(delta)

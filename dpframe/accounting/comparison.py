@@ -21,7 +21,7 @@ from dpframe.accounting.accountants import (
 )
 from dpframe.accounting.events import AnyEvent
 from dpframe.core.budget import amount
-from dpframe.core.exact import Number, as_given, nearest
+from dpframe.core.exact import Number, nearest, show_input
 from dpframe.errors import InvalidBudget, UnsupportedOperation
 
 ACCOUNTANTS: Final[tuple[type[Accountant], ...]] = (
@@ -104,7 +104,7 @@ def best(events: Iterable[AnyEvent], delta: Number, valid_for: ValidFor = WITHIN
     if not usable:
         raise InvalidBudget(
             "no bound is finite at this delta",
-            where=f"delta={as_given(delta)}",
+            where=f"delta={show_input(delta)}",
             remedy="use a larger delta",
         )
     return min(usable, key=lambda bound: bound.epsilon)

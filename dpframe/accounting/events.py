@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, Final, Self, TypeAlias, cast
 
-from dpframe.core.exact import Number, as_given, exact, show
+from dpframe.core.exact import Number, exact, show, show_input
 from dpframe.errors import InvalidBudget
 
 # What happened: one frozen value per mechanism that ran. How it is counted is the accountants'.
@@ -49,7 +49,7 @@ class Event:
         arguments = {name: value for name, value in data.items() if name != "event"}
         if kind is None or not issubclass(kind, cls):
             raise InvalidBudget(
-                f"{data.get('event')!r} is not the name of an event", remedy=_named(cls)
+                f"{data.get('event')!r} is not the name of an event", remedy=_list_kinds(cls)
             )
         known = {field.name for field in fields(kind)}
         if unknown := arguments.keys() ^ known:
@@ -94,7 +94,7 @@ class Event:
     def _wrong(self, what: str, name: str, value: object) -> InvalidBudget:
         return InvalidBudget(
             what,
-            where=f"{type(self).__name__}({name}={as_given(value)})",
+            where=f"{type(self).__name__}({name}={show_input(value)})",
             remedy=f"write for example {name}={'1e-8' if name == 'delta' else '1'}",
         )
 
@@ -282,5 +282,5 @@ _KINDS: dict[str, type[AnyEvent]] = {
 }
 
 
-def _named(cls: type[Event]) -> str:
+def _list_kinds(cls: type[Event]) -> str:
     return f"use one of {', '.join(n for n, k in _KINDS.items() if issubclass(k, cls))}"

@@ -185,7 +185,7 @@ def delta_bound(
     smoothed = _smoothing(l0, epsilon)
     if sigma_squared > smoothed:
         d = float_up(l2_squared / (sigma_squared - smoothed)) ** 0.5 * _INFLATE
-        found.append(math.exp(log_delta_normal(d, _smoothed(epsilon)) + 2.0**-30))
+        found.append(math.exp(log_delta_normal(d, _lessen(epsilon)) + 2.0**-30))
     if l0 == 1 and sigma_squared < 2 * _LARGE:
         log_delta = _log_delta_on_integers(sigma_squared, _step(l2_squared), epsilon)
         found.append(math.exp(log_delta))
@@ -219,7 +219,7 @@ def variance_for(
     epsilon = min(epsilon, _MOST_EPSILON)
     l0 = _entries(l0, l2_squared)
     target = math.log(float_down(delta)) - 1e-11
-    continuous = l2_squared / Fraction(largest_shift(_smoothed(epsilon), target - 2.0**-30)) ** 2
+    continuous = l2_squared / Fraction(largest_shift(_lessen(epsilon), target - 2.0**-30)) ** 2
     variance = continuous + _smoothing(l0, epsilon)
     variance = min(variance, l2_squared / (2 * largest_rho(epsilon, target)))
     if l0 == 1 and variance < _LARGE:
@@ -311,7 +311,7 @@ def _smoothing(l0: int, epsilon: Fraction) -> Fraction:
     return smoothing(l0, 2.0**-31 * min(1.0, float_down(epsilon)))
 
 
-def _smoothed(epsilon: Fraction) -> float:
+def _lessen(epsilon: Fraction) -> float:
     return float_down(epsilon * (1 - Fraction(1, 1 << 30)))
 
 

@@ -69,7 +69,7 @@ LARGEST_STEPPED: Final = Fraction(256**2)
 _FACTOR: Final = 2.0**-44
 
 
-def translated(event: AnyEvent, steps: int = FINE) -> Translated | None:
+def translate(event: AnyEvent, steps: int = FINE) -> Translated | None:
     """The dominating pair of an event; None when only its Renyi divergences are known. Continuous
     Laplace noise has this many steps.
 
@@ -109,7 +109,7 @@ def discrete_gaussian_pair(
     """
     if l2_squared < 2 and variance <= largest_stepped:  # one entry changes, by 1
         return Translated(Wholes(variance))
-    found = _smoothed(variance, l2_squared)
+    found = _smooth(variance, l2_squared)
     return None if found is None else Translated(Normals(found[0]), factor=found[1])
 
 
@@ -121,10 +121,10 @@ def smoothed_distance(
     """
     if isinstance(event, GaussianEvent):
         return shift_squared(event), 0.0
-    return _smoothed(exact(event.sigma) ** 2, exact(event.sensitivity) ** 2)
+    return _smooth(exact(event.sigma) ** 2, exact(event.sensitivity) ** 2)
 
 
-def _smoothed(variance: Fraction, l2_squared: Fraction) -> tuple[Fraction, float] | None:
+def _smooth(variance: Fraction, l2_squared: Fraction) -> tuple[Fraction, float] | None:
     entries = math.floor(l2_squared)
     smoothed = smoothing(entries, _FACTOR) if entries < 10**200 else variance
     return (l2_squared / (variance - smoothed), _FACTOR) if variance > smoothed else None

@@ -169,7 +169,7 @@ class BoundAggregate(ABC):
         compares ways to measure the same.
         """
         return sum(
-            effect_of(use, scope) * _squared(laws, key, scope)
+            effect_of(use, scope) * _squared_error_of(laws, key, scope)
             for use, key in zip(self.uses, self.keys, strict=True)
         )
 
@@ -184,7 +184,7 @@ class BoundAggregate(ABC):
             return None
         (noisy,) = values
         most = noise.reach(0, level)
-        return self.combine([shifted(noisy, -most)]), self.combine([shifted(noisy, most)])
+        return self.combine([shift_by(noisy, -most)]), self.combine([shift_by(noisy, most)])
 
     def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
         """The same of public data as plain Polars has it, without bounds: what a simulation
@@ -218,7 +218,7 @@ class BoundAggregate(ABC):
         raise NotImplementedError(self.request.kind)  # for those that have plain expressions
 
 
-def shifted(values: Noisy, by: int) -> Noisy:
+def shift_by(values: Noisy, by: int) -> Noisy:
     """Integers moved by a constant, and held at the limits of Int64."""
     moved = values + np.int64(max(-_INT64, min(_INT64, by)))
     over = (moved < values) if by > 0 else (moved > values)
@@ -238,7 +238,7 @@ def effect_of(use: MeasurementUse, scope: QueryScope) -> float:
     return float(use.impact / (linf or Fraction(1)) ** 2)
 
 
-def _squared(laws: Laws, key: MeasurementKey, scope: QueryScope) -> float:
+def _squared_error_of(laws: Laws, key: MeasurementKey, scope: QueryScope) -> float:
     law, (part, mechanism) = laws[key], key
     if isinstance(law, AdditiveMechanism):
         return law.variance()
@@ -333,7 +333,7 @@ class OutputSpec:
     interval_optional: bool = False
 
 
-def written_arguments(aggregate: Aggregate) -> list[str]:
+def write_arguments(aggregate: Aggregate) -> list[str]:
     """The arguments of an aggregate as they were written, defaults left out."""
     shown = []
     for name, value in aggregate.arguments().items():

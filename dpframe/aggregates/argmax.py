@@ -19,7 +19,7 @@ from dpframe.aggregates.aggregate import (
     names_of,
 )
 from dpframe.aggregates.cells import CategoryCells
-from dpframe.aggregates.histogram import known_categories, listed_categories, stored_as
+from dpframe.aggregates.histogram import read_categories, require_categories, stored_type
 from dpframe.aggregates.measurement import Additive, Selection, Table, choice_impact
 from dpframe.aggregates.request import GivenBounds, QueryScope, Request
 from dpframe.aggregates.shapes import BestGroups, OneChoice, Ranks, Shape, ranks
@@ -73,7 +73,7 @@ class CategoryChoice(Selection):
         return self.statistic.step
 
     @property
-    def weighted(self) -> bool:
+    def has_weights(self) -> bool:
         return False
 
     @property
@@ -136,7 +136,7 @@ class ScoredChoice(Selection):
         return self.statistics[0].step
 
     @property
-    def weighted(self) -> bool:
+    def has_weights(self) -> bool:
         return False
 
     @property
@@ -151,7 +151,7 @@ class ScoredChoice(Selection):
         return kernel.Choice(tuple(map(scope.rules.place, self.tables)), "tables", self.winners)
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        return Additive(self.tables[0]).sensitivity(scope).repeated(self.candidates)
+        return Additive(self.tables[0]).sensitivity(scope).repeat(self.candidates)
 
     def words(self) -> str:
         grid, dtype = self.statistics[0].grid, self.statistics[0].value.domain.dtype
@@ -195,7 +195,7 @@ def candidate_scores(
 # -- private selection of the best candidate ------------------------------------------------------
 
 
-def _shown(candidates: pl.DataFrame, length: int = 200) -> str:
+def _show_candidates(candidates: pl.DataFrame, length: int = 200) -> str:
     """A public frame of candidates, in a plan; the first rows where there are many."""
     rows: list[str] = []
     for row in candidates.iter_rows():
@@ -229,7 +229,7 @@ class BoundArgmax(BoundAggregate):
         out = "only the winner comes out, not its score"
         if self.winners > 1:
             out = f"only the {self.winners} winners come out, in order, not their scores"
-        return out if self.candidates is None else f"{out}; {_shown(self.candidates)}"
+        return out if self.candidates is None else f"{out}; {_show_candidates(self.candidates)}"
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
         codes = pl.Series(self.name, values[0].reshape(-1), dtype=pl.Int64)
@@ -316,9 +316,9 @@ class Argmax(Aggregate):
             return ScoredChoice(statistics, self.k), candidates.to_series(0)
         statistic = _score(request, scope, self.bounds)
         if self.best_group:
-            return CategoryChoice(statistic, None, _listed_groups(scope), self.k), None
+            return CategoryChoice(statistic, None, _count_groups(scope), self.k), None
         cells = _categories(request, scope, candidates)
-        stored = stored_as(domain(cells.tree, scope.facts.columns).dtype)
+        stored = stored_type(domain(cells.tree, scope.facts.columns).dtype)
         names = pl.Series(cells.categories, dtype=stored)
         return CategoryChoice(statistic, cells, cells.size, self.k), names
 
@@ -330,7 +330,7 @@ class Argmax(Aggregate):
         return Ranks(ranks(self.k)) if self.k > 1 else OneChoice()
 
 
-def _listed_groups(scope: QueryScope) -> int:
+def _count_groups(scope: QueryScope) -> int:
     """How many groups there are to choose among."""
     assert scope.groups is not None
     if scope.groups.discovered:
@@ -352,10 +352,10 @@ def _categories(
     assert request.tree is not None
     found = domain(request.tree, scope.facts.columns)
     if candidates is None:
-        known = known_categories(request.tree, found, '.dp_argmax(candidates=["a", "b"])')
+        known = require_categories(request.tree, found, '.dp_argmax(candidates=["a", "b"])')
         return CategoryCells(request.tree, known)
     where = f"{words(request.tree)}.dp_argmax(candidates=...)"
-    return CategoryCells(request.tree, listed_categories(list(candidates), found, where))
+    return CategoryCells(request.tree, read_categories(list(candidates), found, where))
 
 
 def _score(request: Request, scope: QueryScope, given: GivenBounds) -> Statistic:

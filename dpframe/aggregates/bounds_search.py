@@ -54,15 +54,15 @@ class BoundBounds(BoundAggregate):
         whole, edges = self.cells.value.is_whole, self.cells.edges
         counts = values[0].reshape(-1, self.cells.size)
         least = _above_noise(counts)
-        found: list[list[int] | list[float] | None] = []
+        ranges: list[list[int] | list[float] | None] = []
         for row in counts:
             full = np.flatnonzero(row > least)
             if not full.size:
-                found.append(None)
+                ranges.append(None)
                 continue
             lo, hi = edges[int(full[0])], edges[int(full[-1]) + 1]
-            found.append([int(lo), int(hi)] if whole else [float(lo), float(hi)])
-        return pl.Series(self.name, found, dtype=pl.List(pl.Int64 if whole else pl.Float64))
+            ranges.append([int(lo), int(hi)] if whole else [float(lo), float(hi)])
+        return pl.Series(self.name, ranges, dtype=pl.List(pl.Int64 if whole else pl.Float64))
 
 
 class Bounds(Aggregate):

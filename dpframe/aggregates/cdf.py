@@ -22,7 +22,7 @@ from dpframe.aggregates.aggregate import (
     Noisy,
     variance_of,
 )
-from dpframe.aggregates.cells import UpToCells, edge_words, equal_edges, listed_edges
+from dpframe.aggregates.cells import UpToCells, edge_words, equal_edges, read_edges
 from dpframe.aggregates.count import UNBIASED
 from dpframe.aggregates.margins import (
     Margin,
@@ -44,7 +44,7 @@ from dpframe.aggregates.request import GivenBounds, QueryScope, Request
 from dpframe.aggregates.shapes import Cumulative, Shape
 from dpframe.aggregates.statistics import RowCount
 from dpframe.aggregates.values import numeric_value
-from dpframe.core.exact import as_given, dyadic_down
+from dpframe.core.exact import dyadic_down, show_input
 from dpframe.errors import InvalidBounds
 from dpframe.mechanisms import AdditiveMechanism
 from dpframe.rows.fold import words
@@ -66,8 +66,8 @@ def nondecreasing(values: Floats) -> Floats:
     """The nondecreasing rows with the least sum of squared distances from the rows that are given
     (pool adjacent violators; Ayer, Brunk, Ewing, Reid and Silverman 1955).
     """
-    found = np.empty_like(values)
-    for row, made in zip(values, found, strict=True):
+    result = np.empty_like(values)
+    for row, line in zip(values, result, strict=True):
         means: list[float] = []
         sizes: list[int] = []
         for value in row.tolist():
@@ -78,8 +78,8 @@ def nondecreasing(values: Floats) -> Floats:
                 means.pop()
             means.append(mean)
             sizes.append(size)
-        made[:] = np.repeat(means, sizes)
-    return found
+        line[:] = np.repeat(means, sizes)
+    return result
 
 
 # -- distribution functions: how many rows have a value up to each of some edges ------------------
@@ -152,10 +152,10 @@ class BoundDistribution(BoundAggregate):
 
     @property
     def note(self) -> str:
-        return f"{self.sign}; {self._measured}"
+        return f"{self.sign}; {self._measurement_words}"
 
     @property
-    def _measured(self) -> str:
+    def _measurement_words(self) -> str:
         """What is measured, and why."""
         gain, tree = self.gain, strategy_words(self.strategy)
         if gain is None:
@@ -202,17 +202,17 @@ class BoundDistribution(BoundAggregate):
         return self.strategy.objective(variances)
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        return self.column_of(self._rebuilt(values))
+        return self.column_of(self._rebuild(values))
 
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
     ) -> tuple[pl.Series, pl.Series] | None:
         assert isinstance(noise, Independent)
         laws = [law for law, _ in noise.parts if isinstance(law, AdditiveMechanism)]
-        found, reach = self._rebuilt(values), self.error.reaches(laws, level)
+        found, reach = self._rebuild(values), self.error.reaches(laws, level)
         return self.column_of(found - reach), self.column_of(found + reach)
 
-    def _rebuilt(self, values: Sequence[Noisy]) -> NDArray[np.int64]:
+    def _rebuild(self, values: Sequence[Noisy]) -> NDArray[np.int64]:
         """The number of rows up to each edge, of shape (groups, cells)."""
         if self.is_root:
             return RootPrefixes(self.cells.size).prefixes(values[0])
@@ -280,7 +280,7 @@ class DistributionFunction(Aggregate):
                 10 if bins is None else bins, self.bounds, value, where
             )
         else:
-            edges, shown = listed_edges(_list_of(bins, self.bounds, where), value, where)
+            edges, shown = read_edges(_list_of(bins, self.bounds, where), value, where)
         cells = UpToCells(value, edges, above=bounds is None)
         listed = pl.DataFrame([shown.alias(request.name)])
         of_all = _of_all(cells, scope)
@@ -295,7 +295,7 @@ def _list_of(bins: object, bounds: object, where: str) -> Iterable[Any]:
     """Edges that are listed."""
     if isinstance(bins, (str, bool)) or not isinstance(bins, Iterable):
         raise InvalidBounds(
-            f"bins must be a number or a list, not {as_given(bins)}",
+            f"bins must be a number or a list, not {show_input(bins)}",
             where=where,
             remedy=(
                 "write for example bins=[10, 20]",

@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.aggregates.statistics import TotalValue
-from dpframe.aggregates.values import Value, bounds_of, given_numbers, show_value, whole_series
+from dpframe.aggregates.values import Value, bounds_of, read_numbers, show_value, whole_series
 from dpframe.core.dtypes import STRING, Columns, DType, Scalar
 from dpframe.core.exact import Rationals, are_rising, are_whole, floats, nearest, numbers_of, wholes
 from dpframe.core.tree import Change, HasExprs, Tree
@@ -47,20 +47,20 @@ do not carry it beyond the next place.
 
 def at_or_below(number: pl.Expr, edges: EdgeNumbers, ns: Namespace) -> pl.Expr:
     """How many of rising edges are <= the number, an Int64 or Float64; of null and NaN anything."""
-    return _placed(number, edges, ns, or_equal=True)
+    return _place_number(number, edges, ns, or_equal=True)
 
 
 def below(number: pl.Expr, edges: EdgeNumbers, ns: Namespace) -> pl.Expr:
     """How many of rising edges are < the number; of null and NaN anything."""
-    return _placed(number, edges, ns, or_equal=False)
+    return _place_number(number, edges, ns, or_equal=False)
 
 
-def _placed(number: pl.Expr, edges: EdgeNumbers, ns: Namespace, or_equal: bool) -> pl.Expr:
+def _place_number(number: pl.Expr, edges: EdgeNumbers, ns: Namespace, or_equal: bool) -> pl.Expr:
     if len(edges) <= (FEW if ns is pl else _FEW_ELSEWHERE):
         return _beyond_edge(number, edges, ns, or_equal)
     parts = parts_of(edges) if ns is pl else None
     if parts is None:
-        return _searched(number, edges, ns, or_equal)
+        return _search_edges(number, edges, ns, or_equal)
     place = parts.place(number)
     edge = _edge(place, edges)
     passed = number >= edge if or_equal else number > edge
@@ -144,7 +144,7 @@ def _edge(place: pl.Expr, edges: EdgeNumbers) -> pl.Expr:
     return pl.lit(pl.Series(edges)).gather(place)
 
 
-def _searched(number: pl.Expr, edges: EdgeNumbers, ns: Namespace, or_equal: bool) -> pl.Expr:
+def _search_edges(number: pl.Expr, edges: EdgeNumbers, ns: Namespace, or_equal: bool) -> pl.Expr:
     side = "right" if or_equal else "left"
     found: pl.Expr = ns.lit(pl.Series(edges)).search_sorted(number, side=side).cast(ns.Int64)
     return found
@@ -254,12 +254,12 @@ class _EdgeTally(Tally):
             place = self._parts.places(numbers)
             edge = self._edges.take(place)
             for want, found in self._found.items():
-                _count_into(found, place + _compared(numbers, edge, want))
+                _count_into(found, place + _compare_with_edges(numbers, edge, want))
 
     def _compare(self, numbers: Numbers) -> None:
         for want, found in self._found.items():
             for i, edge in enumerate(self._edges, start=1):
-                found[i] += np.count_nonzero(_compared(numbers, edge, want))
+                found[i] += np.count_nonzero(_compare_with_edges(numbers, edge, want))
 
     def _search(self, numbers: Numbers) -> None:
         known = numbers[numbers == numbers]  # NaN would be above all edges
@@ -383,7 +383,7 @@ class WholeTally(Tally):
         raise AssertionError("the other one counts")
 
 
-def _compared(numbers: Numbers, edges: Any, want: _Want) -> NDArray[np.bool_]:
+def _compare_with_edges(numbers: Numbers, edges: Any, want: _Want) -> NDArray[np.bool_]:
     found: NDArray[np.bool_] = numbers >= edges if want == ">=" else numbers > edges
     return found
 
@@ -468,12 +468,12 @@ def edges_at(exact: Sequence[Fraction], value: Value) -> Edges:
     return Edges.of(floats(exact) if plain else (comparable(e, value) for e in exact), exact)
 
 
-def listed_edges(given: Iterable[Any], value: Value, where: str) -> tuple[Edges, pl.Series]:
+def read_edges(given: Iterable[Any], value: Value, where: str) -> tuple[Edges, pl.Series]:
     """Edges that a user listed, and as they stand in a result. Raises `InvalidBounds` when the list
     is empty or too long, or its items are not strictly rising values of the type.
     """
     dtype = value.domain.dtype
-    exact = given_numbers(given, dtype, where)
+    exact = read_numbers(given, dtype, where)
     if not exact or not are_rising(exact):
         raise InvalidBounds(
             "edges must be at least one and strictly increasing",
@@ -484,7 +484,7 @@ def listed_edges(given: Iterable[Any], value: Value, where: str) -> tuple[Edges,
     edges = edges_at(exact, value)
     _require_room(edges, value, where)
     whole = value.is_whole and are_whole(exact)
-    return edges, _shown(wholes(exact) if whole else floats(exact), value)
+    return edges, _show_edges(wholes(exact) if whole else floats(exact), value)
 
 
 def equal_edges(
@@ -510,14 +510,14 @@ def equal_edges(
     edges = edges_at(exact, value)
     if value.is_whole:
         _require_room(edges, value, where)  # before they are put into a column, which is of Int64
-        shown = _shown(list(edges.numbers), value)
+        shown = _show_edges(list(edges.numbers), value)
     else:
         _require_room(edges, value, where)
-        shown = _shown(floats(exact), value)
+        shown = _show_edges(floats(exact), value)
     return edges, shown, (lo, hi)
 
 
-def _shown(edges: Sequence[Comparable], value: Value) -> pl.Series:
+def _show_edges(edges: Sequence[Comparable], value: Value) -> pl.Series:
     if edges and isinstance(edges[0], int):
         return whole_series("", [int(e) for e in edges], value.domain.dtype)
     return pl.Series("", edges, dtype=pl.Float64)
@@ -643,26 +643,26 @@ class CategoryCells(Cells):
         if not codes:
             number = ns.lit(rest, dtype=ns.Int64)
         elif ns is pl and dtype == STRING and codes == list(range(len(codes))):
-            listed_texts = pl.Enum(self._known(dtype))  # three times as fast
+            listed_texts = pl.Enum(self._cast_categories(dtype))  # three times as fast
             number = value.cast(listed_texts, strict=False).to_physical().cast(pl.Int64)
             number = number.fill_null(rest) if rest is not None else number
         else:
-            known = self._known(dtype)
+            known = self._cast_categories(dtype)
             number = value.replace_strict(known, codes, default=rest, return_dtype=ns.Int64)
         null_cell = self.categories.index(None) if None in self.categories else rest
         null_code = ns.lit(null_cell, dtype=ns.Int64)
         cell: pl.Expr = ns.when(value.is_null()).then(null_code).otherwise(number)
         return cell
 
-    def _known(self, dtype: DType) -> pl.Series:
+    def _cast_categories(self, dtype: DType) -> pl.Series:
         """The categories but null in the expression's own type: two that are one there would put
         rows into two cells, or make an engine fail depending on rows.
         """
-        made = listed("", [c for c in self.categories if c is not None], dtype)
-        found = made is not None and made.n_unique() == len(made)
-        require(found, f"the categories of {words(self.tree)} are different values")
-        assert made is not None
-        return made
+        values = listed("", [c for c in self.categories if c is not None], dtype)
+        are_different = values is not None and values.n_unique() == len(values)
+        require(are_different, f"the categories of {words(self.tree)} are different values")
+        assert values is not None
+        return values
 
     def words(self) -> str:
         names = ", ".join("null" if c is None else repr(c) for c in self.categories)

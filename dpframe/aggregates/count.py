@@ -25,7 +25,7 @@ from dpframe.aggregates.statistics import (
 )
 from dpframe.aggregates.values import is_listed
 from dpframe.core.dtypes import Columns
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.core.tree import Column, Tree
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.rows.fold import domain, words
@@ -46,7 +46,7 @@ def units_with(tree: Tree | None) -> Additive:
     return Additive(Table(UnitCount(tree)))
 
 
-def signed(name: str, values: Noisy, nonnegative: bool) -> pl.Series:
+def as_count_series(name: str, values: Noisy, nonnegative: bool) -> pl.Series:
     """A noisy count as a column: signed and unbiased, clamped at 0 only on request."""
     if nonnegative:
         values = np.maximum(values, 0)
@@ -86,7 +86,7 @@ class BoundCount(BoundAggregate):
         return sign_note(self.nonnegative)
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        return signed(self.name, values[0], self.nonnegative)
+        return as_count_series(self.name, values[0], self.nonnegative)
 
     def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
         if not self.of_totals:
@@ -160,7 +160,7 @@ def _most(request: Request, bounds: GivenBounds) -> int:
             if 0 < most < 2**31:
                 return most
     raise InvalidBounds(
-        f"the bounds of a count are 0 and a positive integer, not {as_given(bounds)}",
+        f"the bounds of a count are 0 and a positive integer, not {show_input(bounds)}",
         where=f'{request.name}: dp_count(per="unit", bounds=...)',
         remedy='write dp.count(per="unit", bounds=(0, n))',
     )

@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.aggregates.noise import JointNoise, Slices, pulls
-from dpframe.core.exact import as_given, exact, float_up, nearest
+from dpframe.core.exact import exact, float_up, nearest, show_input
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.mechanisms import AdditiveMechanism, CombinedNoise, IndependentNoise
 
@@ -50,7 +50,7 @@ def guess_of(
     if value is None:
         given = {}
     elif isinstance(value, pl.Series):
-        given = _described(value, bounds)
+        given = _describe_values(value, bounds)
     elif isinstance(value, Mapping):
         given = value
     else:
@@ -86,26 +86,26 @@ def _number(name: str, item: object) -> float:
     if isinstance(item, date | datetime | time | timedelta):
         item = pl.Series([item]).to_physical().item()
     if isinstance(item, str):
-        raise _refused(name, item)
+        raise _refusal(name, item)
     try:
         number = float(exact(item))
     except (TypeError, ValueError, OverflowError):
-        raise _refused(name, item) from None
+        raise _refusal(name, item) from None
     if name != "mean" and number < 0:
-        raise _refused(name, item)
+        raise _refusal(name, item)
     return number
 
 
-def _refused(name: str, item: object) -> InvalidBounds:
+def _refusal(name: str, item: object) -> InvalidBounds:
     least = "" if name == "mean" else " that is not negative"
     return InvalidBounds(
-        f"a guess of a {name} is a finite number{least}, and {as_given(item)} is not",
+        f"a guess of a {name} is a finite number{least}, and {show_input(item)} is not",
         where=name if name == "count" else "guess",
         remedy="write count=1000" if name == "count" else _REMEDY,
     )
 
 
-def _described(values: pl.Series, bounds: tuple[float, float] | None) -> dict[str, object]:
+def _describe_values(values: pl.Series, bounds: tuple[float, float] | None) -> dict[str, object]:
     """What matters of public values: null and NaN are skipped, as everywhere."""
     numbers = values.to_physical()
     if not (numbers.dtype.is_numeric() or numbers.dtype == pl.Boolean):
@@ -173,7 +173,7 @@ class Data:
     def part(self, places: NDArray[np.intp]) -> Data:
         return Data(self.mean[places], self.variance[places])
 
-    def mirrored(self) -> Data:
+    def mirror(self) -> Data:
         """With the same data on the other side of the middle."""
         return self.and_(Data(-self.mean, self.variance))
 
@@ -201,7 +201,7 @@ class Errors(Protocol):
         """See `JointNoise.slices`."""
         ...
 
-    def known(self, slices: Slices) -> NDArray[np.bool_]:
+    def where_known(self, slices: Slices) -> NDArray[np.bool_]:
         """In which slices the result is not null."""
         ...
 
@@ -227,19 +227,19 @@ def error_quantile(errors: Errors, noise: JointNoise, level: Fraction) -> float:
     if isinstance(errors, VarianceErrors) and errors.half**2 <= _LEAST:
         return errors.largest
     slices = noise.slices(float(1 - level), errors.pull)
-    known = errors.known(slices)
+    known = errors.where_known(slices)
     allowed = float(1 - level) * float(slices.weights[known].sum())
     if allowed <= 0.0:
         return errors.largest
 
-    def missed(data: Data, error: float) -> Floats:
-        data = data if noise.even or errors.mean is not None else data.mirrored()
+    def chance_of_miss(data: Data, error: float) -> Floats:
+        data = data if noise.even or errors.mean is not None else data.mirror()
         low, high = errors.window(data, error, slices)
         return slices.outside(np.where(known, low, -np.inf), np.where(known, high, np.inf))
 
     def excess(tried: Data | None, error: float) -> float:
         data = errors.edges(error) if tried is None else errors.edges(error).and_(tried)
-        return math.log(max(float(missed(data, error).max()), 1e-300) / allowed)
+        return math.log(max(float(chance_of_miss(data, error).max()), 1e-300) / allowed)
 
     def least(tried: Data | None, above: float) -> float:
         low, high = (above, math.inf), (errors.largest, -math.inf)
@@ -251,7 +251,7 @@ def error_quantile(errors: Errors, noise: JointNoise, level: Fraction) -> float:
 
     found, tried, spread = least(None, 0.0), None, errors.others()
     while found < errors.largest:
-        worse = missed(spread, found).reshape(-1, spread.mean.size).max(axis=0)
+        worse = chance_of_miss(spread, found).reshape(-1, spread.mean.size).max(axis=0)
         if not (worse > allowed).any():
             break
         few = spread.part(np.argsort(-worse)[:4])
@@ -291,7 +291,7 @@ class MeanErrors:
     def pull(self) -> tuple[float, ...]:
         return pulls((self.half,))
 
-    def known(self, slices: Slices) -> NDArray[np.bool_]:
+    def where_known(self, slices: Slices) -> NDArray[np.bool_]:
         return self.count + slices.others[0] > 0.5
 
     def window(self, data: Data, error: float, slices: Slices) -> Window:
@@ -336,7 +336,7 @@ class VarianceErrors:
     def pull(self) -> tuple[float, ...]:
         return pulls((2 * self.half, 1.5 * self.half**2))
 
-    def known(self, slices: Slices) -> NDArray[np.bool_]:
+    def where_known(self, slices: Slices) -> NDArray[np.bool_]:
         return self.count + slices.others[1] > self.ddof + 0.5
 
     def window(self, data: Data, error: float, slices: Slices) -> Window:
@@ -429,7 +429,7 @@ class MeanError:
     middle: Fraction
     parts: ClassVar[int] = 2
 
-    def guessed(self, value: object, count: object) -> Guess:
+    def read_guess(self, value: object, count: object) -> Guess:
         """What a caller guesses of the data; see `guess_of`."""
         return guess_of(value, "mean", count, _bounds(self))
 
@@ -468,7 +468,7 @@ class VarianceError:
     root: bool = False  # Whether it is the root
     parts: ClassVar[int] = 3
 
-    def guessed(self, value: object, count: object) -> Guess:
+    def read_guess(self, value: object, count: object) -> Guess:
         """As for means."""
         return guess_of(value, "std" if self.root else "var", count, _bounds(self))
 
@@ -543,13 +543,13 @@ class RankError:
 
     def _of_sum(self, law: AdditiveMechanism, miss: Fraction) -> Fraction:
         """What the noise of all cells exceeds, one way or the other, no more often than that."""
-        found = [float(self.cells * law.quantile(1 - miss, self.cells))]
+        bounds = [float(self.cells * law.quantile(1 - miss, self.cells))]
         if isinstance(law, IndependentNoise):
-            found.append(_UP * law.bound_of_sum(self.cells, nearest(miss) / 2))
+            bounds.append(_UP * law.bound_of_sum(self.cells, nearest(miss) / 2))
             if self.cells <= _MOST_ADDED:
-                whole = CombinedNoise(law, (1,) * self.cells, 1)
-                found.append(float(whole.quantile(1 - miss)))
-        return Fraction(min(found))
+                total = CombinedNoise(law, (1,) * self.cells, 1)
+                bounds.append(float(total.quantile(1 - miss)))
+        return Fraction(min(bounds))
 
 
 _ASKED, _COLLECTED = "ask for interval=0.95", "collect it with .collect(..., interval=0.95)"

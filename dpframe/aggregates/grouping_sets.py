@@ -86,7 +86,7 @@ def best_margins(
     unit = _norm(axes.margin(table, axes.everything), scope, degree)
     norms: dict[Part, Fraction] = {}
     for one in _parts(workload):
-        norm = _norm(axes.measured(table, one), scope, degree)
+        norm = _norm(axes.margin_of_part(table, one), scope, degree)
         norms[one] = norm / (unit or 1) or Fraction(1)
     plain = _tables(workload, degree, tuple(norms.items()))
     if not has_total or not _has_free_total(axes.margin(table, axes.everything), scope):
@@ -231,16 +231,16 @@ class SelectionOfSet(Selection):
         return self.choice.candidates
 
     @property
-    def weighted(self) -> bool:
-        return self.choice.weighted
+    def has_weights(self) -> bool:
+        return self.choice.has_weights
 
     @property
     def rounds(self) -> int:
         return self.choice.rounds
 
     @property
-    def chosen(self) -> int:
-        return self.choice.chosen
+    def picks(self) -> int:
+        return self.choice.picks
 
     @property
     def first(self) -> Selection:
@@ -360,7 +360,7 @@ def by_own_sets(aggregate: BoundAggregate, scope: QueryScope) -> OwnSets | None:
     assert isinstance(groups, SetGroups)
     if scope.norm is not None:
         return None
-    made, uses = list[BoundAggregate](), list[MeasurementUse]()
+    by_set, uses = list[BoundAggregate](), list[MeasurementUse]()
     for kept in groups.sets:
         inner = bind(aggregate.request, replace(scope, groups=groups.margin(kept)))
         parts = [_of_set(use.part, kept, groups) for use in inner.uses]
@@ -370,8 +370,8 @@ def by_own_sets(aggregate: BoundAggregate, scope: QueryScope) -> OwnSets | None:
             if part is None:
                 return None
             uses.append(replace(use, part=part))
-        made.append(inner)
-    return OwnSets(aggregate.request, tuple(uses), tuple(made))
+        by_set.append(inner)
+    return OwnSets(aggregate.request, tuple(uses), tuple(by_set))
 
 
 def _of_set(part: Measurement, kept: tuple[int, ...], groups: SetGroups) -> Measurement | None:

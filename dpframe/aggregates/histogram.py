@@ -14,21 +14,21 @@ import polars as pl
 
 from dpframe.aggregates.aggregate import Aggregate, BoundAggregate, MeasurementUse, Noisy, names_of
 from dpframe.aggregates.cells import BinCells, CategoryCells, comparable_edges
-from dpframe.aggregates.count import sign_note, signed
-from dpframe.aggregates.measurement import Additive, Measurement, Responses, Table, counted
+from dpframe.aggregates.count import as_count_series, sign_note
+from dpframe.aggregates.measurement import Additive, Measurement, Responses, Table, counts_of
 from dpframe.aggregates.reconstructed_error import BinRanges, Ranges
 from dpframe.aggregates.request import GivenBounds, Per, QueryScope, Request
 from dpframe.aggregates.shapes import Counts, Later, Shape
 from dpframe.aggregates.statistics import RowCount, is_per_unit, total_value
 from dpframe.aggregates.values import (
     bounds_of,
-    given_numbers,
     numeric_value,
     or_declare,
+    read_numbers,
     scalars_of,
 )
 from dpframe.core.dtypes import Domain, DType, Scalar
-from dpframe.core.exact import Rationals, are_rising, are_whole, as_given, floats, nearest, show
+from dpframe.core.exact import Rationals, are_rising, are_whole, floats, nearest, show, show_input
 from dpframe.core.tree import Tree
 from dpframe.errors import InvalidBounds, MissingKeys, UnsupportedOperation
 from dpframe.mechanisms import ADDITIVE, REPORTS
@@ -50,7 +50,7 @@ class BoundHistogram(BoundAggregate):
 
     @property
     def shape(self) -> Shape:
-        rows = Later(partial(_listed, self.column, self.cells, self.dtype), self.cells.size)
+        rows = Later(partial(_cells_frame, self.column, self.cells, self.dtype), self.cells.size)
         return Counts(rows, has_ends=isinstance(self.cells, BinCells))
 
     @property
@@ -76,7 +76,7 @@ class BoundHistogram(BoundAggregate):
         return BinRanges(self.cells.value, edges, self.nonnegative)
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        return signed(self.name, values[0][:, : self.cells.size], self.nonnegative)
+        return as_count_series(self.name, values[0][:, : self.cells.size], self.nonnegative)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,7 +133,7 @@ class Histogram(Aggregate):
 
     def bind(self, request: Request, scope: QueryScope) -> BoundHistogram:
         cells = self._of_totals(request, scope, self._cells(request, scope))
-        part: Measurement = Additive(counted(cells))
+        part: Measurement = Additive(counts_of(cells))
         if request.mechanism == "randomized_response":
             _require_responses(request, scope, cells)
             part = Responses(Table(RowCount(), replace(cells, other=True)))
@@ -153,7 +153,7 @@ class Histogram(Aggregate):
         found = domain(request.tree, scope.facts.columns)
         bins, other = self.bins, self.other
         if bins is None and self.bounds is None:
-            known = known_categories(request.tree, found, '.dp_histogram(["a", "b"])')
+            known = require_categories(request.tree, found, '.dp_histogram(["a", "b"])')
             return CategoryCells(request.tree, known, other)
         numeric = found.dtype.is_numeric or found.dtype.is_temporal
         if bins is None or (isinstance(bins, int) and not isinstance(bins, bool)):
@@ -161,7 +161,7 @@ class Histogram(Aggregate):
         where = f"{words(request.tree)}.dp_histogram(...)"
         if isinstance(bins, str) or not isinstance(bins, Iterable):
             raise InvalidBounds(
-                f"bins must be a number or a list, not {as_given(bins)}",
+                f"bins must be a number or a list, not {show_input(bins)}",
                 where=where,
                 remedy=(
                     "write for example bins=[0, 10, 20]",
@@ -176,11 +176,11 @@ class Histogram(Aggregate):
             )
         if numeric:
             value = numeric_value(request.tree, scope.facts.columns, "histogram")
-            edges = given_numbers(bins, found.dtype, where)
+            edges = read_numbers(bins, found.dtype, where)
             rising = _increasing(edges, where)
             value.require_int64(rising[0], rising[-1], where)
             return BinCells(value, rising, other)
-        return CategoryCells(request.tree, listed_categories(list(bins), found, where), other)
+        return CategoryCells(request.tree, read_categories(list(bins), found, where), other)
 
     def _of_totals(
         self, request: Request, scope: QueryScope, cells: CategoryCells | BinCells
@@ -254,7 +254,7 @@ def _require_responses(
     )
 
 
-def known_categories(tree: Tree, found: Domain, way: str) -> tuple[Scalar, ...]:
+def require_categories(tree: Tree, found: Domain, way: str) -> tuple[Scalar, ...]:
     """The categories of a type or declaration; `way` lists them in the query. Raises `MissingKeys`
     when the values are not known without reading the data.
     """
@@ -268,7 +268,7 @@ def known_categories(tree: Tree, found: Domain, way: str) -> tuple[Scalar, ...]:
     return found.categories
 
 
-def listed_categories(values: list[Any], found: Domain, where: str) -> tuple[Scalar, ...]:
+def read_categories(values: list[Any], found: Domain, where: str) -> tuple[Scalar, ...]:
     """Categories that a user listed, checked against the column's type."""
     if found.dtype.is_nested or not found.dtype.is_known:
         raise UnsupportedOperation(
@@ -319,15 +319,15 @@ def _increasing(edges: Sequence[Fraction], where: str) -> Sequence[Fraction]:
 
 
 @lru_cache(maxsize=8)
-def _listed(name: str, cells: CategoryCells | BinCells, dtype: DType) -> pl.DataFrame:
+def _cells_frame(name: str, cells: CategoryCells | BinCells, dtype: DType) -> pl.DataFrame:
     """Categories or bins as public columns, with a row each."""
     if isinstance(cells, BinCells):
         return _bins_frame(name, cells)
     listed = [*cells.categories, *([None] if cells.other else [])]
-    return pl.DataFrame({name: pl.Series(name, listed, dtype=stored_as(dtype))})
+    return pl.DataFrame({name: pl.Series(name, listed, dtype=stored_type(dtype))})
 
 
-def stored_as(dtype: DType) -> Any:
+def stored_type(dtype: DType) -> Any:
     """The type of released categories: Categorical is what a process made it, so they are text."""
     return pl.String if dtype.name == "Categorical" else to_polars(dtype)
 

@@ -14,13 +14,13 @@ from dpframe.aggregates.measurement import Additive, Measurement, Table
 from dpframe.aggregates.request import QueryScope, Request
 from dpframe.aggregates.shapes import Column, Shape
 from dpframe.aggregates.statistics import DistinctCount, RowCount, UnitCount
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity
 from dpframe.core.tree import column_names
 from dpframe.core.units import Identifier
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.contribution_limits import LimitGroups, LimitNorm
-from dpframe.frames.contributions import spread_of, touched
+from dpframe.frames.contributions import changed_groups, spread_of
 from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.per_individual import WithoutFound, rounds_of
 from dpframe.frames.relation import Relation
@@ -66,22 +66,22 @@ class KeySelection(Measurement):
         """In how many groups the number of individuals changes, by one in each: a row that leaves
         a group for another counts as two.
         """
-        groups = self.touched(scope)
+        groups = self.changed_groups(scope)
         return ContributionBounds(groups, groups, 1)
 
-    def touched(self, scope: QueryScope) -> int:
+    def changed_groups(self, scope: QueryScope) -> int:
         """How many groups have another number of individuals when one changes: a row that is
         changed may leave one and enter another.
         """
         assert scope.groups is not None
-        return touched(scope.facts, scope.groups)
+        return changed_groups(scope.facts, scope.groups)
 
     def node(self, scope: QueryScope) -> kernel.Appear:
         return kernel.Appear(scope.rules.place(self.table), self.rows)
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
-        groups = Fraction(self.touched(scope))
-        return ExactSensitivity(self.touched(scope), groups, groups, Fraction(1))
+        groups = Fraction(self.changed_groups(scope))
+        return ExactSensitivity(self.changed_groups(scope), groups, groups, Fraction(1))
 
     def entries(self, scope: QueryScope) -> int:
         return 1
@@ -89,7 +89,7 @@ class KeySelection(Measurement):
     def task(
         self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
     ) -> KeyTask:
-        return KeyTask(name, sensitivity, self.touched(scope))
+        return KeyTask(name, sensitivity, self.changed_groups(scope))
 
     def words(self) -> str:
         return f"groups that appear, by {self.table.words()}"
@@ -127,7 +127,7 @@ class WeighedKeys(KeySelection):
         weights = Additive(self.table)
         return scope.rules.sensitivity(weights, lambda: weights.node(scope))
 
-    def touched(self, scope: QueryScope) -> int:
+    def changed_groups(self, scope: QueryScope) -> int:
         """How many groups an individual counts in."""
         groups = self.spread(scope).groups
         assert groups is not None
@@ -141,7 +141,7 @@ class WeighedKeys(KeySelection):
         self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
     ) -> KeyTask:
         norm = self.spread(scope).norm
-        return KeyTask(name, sensitivity, self.touched(scope), norm, self.rounds)
+        return KeyTask(name, sensitivity, self.changed_groups(scope), norm, self.rounds)
 
     def words(self) -> str:
         return "groups that appear, by the weights of their individuals"
@@ -208,7 +208,7 @@ class GroupKeys(Aggregate):
         where, rounds = "dp_groups(rounds=...)", self.rounds
         if rounds is not None and (type(rounds) is not int or not 1 <= rounds <= MOST_ROUNDS):
             raise UnsupportedOperation(
-                f"groups are found in 1 to {MOST_ROUNDS} rounds, not {as_given(rounds)}",
+                f"groups are found in 1 to {MOST_ROUNDS} rounds, not {show_input(rounds)}",
                 where=where,
                 remedy=("leave rounds= out", f"write rounds={BEST_ROUNDS}"),
             )
@@ -291,7 +291,7 @@ def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Ou
     asked = [bound for output in outputs for bound in output.aggregates.values()]
     keys = group_keys_in(asked)
     rounds = 1 if keys is None else BEST_ROUNDS if keys.rounds is None else keys.rounds
-    found = _weighed(relation, groups, keys is not None, rounds)
+    found = _weigh(relation, groups, keys is not None, rounds)
     if keys is not None and keys.rounds is not None and rounds_of(found) != keys.rounds:
         raise UnsupportedOperation(
             "dp_groups(rounds=...) needs an identifier, no limits, and groups that are "
@@ -305,7 +305,7 @@ def with_weights(relation: Relation, groups: Groups | None, outputs: Iterable[Ou
     return found
 
 
-def _weighed(relation: Relation, groups: Groups | None, only_keys: bool, rounds: int) -> Relation:
+def _weigh(relation: Relation, groups: Groups | None, only_keys: bool, rounds: int) -> Relation:
     """The frame with these steps, where they are what it needs."""
     if groups is None or not groups.discovered or not isinstance(relation.facts.unit, Identifier):
         return relation

@@ -301,14 +301,14 @@ def best_levels(
         Workload((axis,), wanted), (alone,), (Fraction(1),), (_norm(alone, of_all),), degree
     )
     workload = Workload((Axis.ordered(cells),), wanted)
-    found = best_tables(workload, degree, lambda part: _norm(part, of_all))
-    least = plain if plain.objective() <= found.objective() else found
+    tree = best_tables(workload, degree, lambda part: _norm(part, of_all))
+    least = plain if plain.objective() <= tree.objective() else tree
     if not has_free_total or cells < 2:
         return least
     for one in (plain.workload, workload):
-        made = _with_total(one, degree, of_all)
-        if made is not None and made.objective() < least.objective():
-            least = made.in_order()
+        with_total = _with_total(one, degree, of_all)
+        if with_total is not None and with_total.objective() < least.objective():
+            least = with_total.in_order()
     return least
 
 
@@ -471,7 +471,7 @@ class SetAxes:
         return tuple((*kept, last) for kept in self.groups.sets)
 
     @property
-    def kept(self) -> list[tuple[bool, ...]]:
+    def masks(self) -> list[tuple[bool, ...]]:
         """For each set whether its table has each axis."""
         axes = range(len(self.sizes))
         return [tuple(i in kept for i in axes) for kept in self.sets]
@@ -487,9 +487,9 @@ class SetAxes:
 
     def margins(self, table: Table, strategy: Strategy) -> Iterator[Margin]:
         """What each part of a strategy is."""
-        return (self.measured(table, part) for part in strategy.parts)
+        return (self.margin_of_part(table, part) for part in strategy.parts)
 
-    def measured(self, table: Table, part: Part) -> Margin:
+    def margin_of_part(self, table: Table, part: Part) -> Margin:
         """The sums of a table that a part of a strategy is, of runs of cells where it has such."""
         margin, last = self.margin(table, columns_of(part)), part.factors[-1]
         if not last.axis.is_ordered or last.level in (0, last.axis.height):

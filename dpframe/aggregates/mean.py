@@ -239,30 +239,30 @@ def _reaches(noise: JointNoise, half: float, miss: Fraction) -> Ends:
     knots = np.linspace(-half, half, 2 * _CELLS + 1)
     sides = knots[_CELLS:] if noise.even else knots
 
-    def missed(q: Floats) -> Floats:
+    def chance_of_miss(q: Floats) -> Floats:
         shift = sides[:, None] * y
         return slices.outside(shift - q[:, None], shift + q[:, None])
 
-    found = least_within(missed, sides.size, float(miss), half) * _UP
+    found = least_within(chance_of_miss, sides.size, float(miss), half) * _UP
     every = np.append(found[:0:-1], found) if noise.even else found
     return knots, np.maximum(every[:-1], every[1:])
 
 
 def least_within(
-    missed: Callable[[Floats], Floats], size: int, allowed: float, unit: float
+    chance_of_miss: Callable[[Floats], Floats], size: int, allowed: float, unit: float
 ) -> Floats:
-    """For each of `size` laws the least q, about, with missed(q) <= allowed; never below it.
+    """For each of `size` laws about the least q with chance_of_miss(q) <= allowed; never below it.
 
     Tails are about exponential: lines through their logarithms are followed, within a bracket.
     """
     low, over = np.zeros(size), np.full(size, np.nan)
     high = np.full(size, unit)
-    under = missed(high)
+    under = chance_of_miss(high)
     while (short := under > allowed).any():
         low, over = np.where(short, high, low), np.where(short, under, over)
         high = np.where(short, high * 4, high)
-        under = missed(high)
-    over = np.where(np.isnan(over), missed(low), over)
+        under = chance_of_miss(high)
+    over = np.where(np.isnan(over), chance_of_miss(low), over)
     low = np.where(over > allowed, low, 0.0)
     high = np.where(over > allowed, high, 0.0)
     for _ in range(40):
@@ -272,7 +272,7 @@ def least_within(
         rest = np.log(np.maximum(over, 1e-300)) - math.log(allowed)
         share = np.clip(rest / np.maximum(fall, 1e-12) + 0.01, 0.05, 0.95)
         middle = low + share * (high - low)
-        at = missed(middle)
+        at = chance_of_miss(middle)
         short = at > allowed
         low, over = np.where(short, middle, low), np.where(short, at, over)
         high, under = np.where(short, high, middle), np.where(short, under, at)
@@ -347,7 +347,7 @@ class _Rule:
         return max(self.ddof + 1.0, math.ceil(self.reach))
 
     @property
-    def allowed(self) -> float:
+    def allowed_miss(self) -> float:
         return float(self.miss * (1 - _FOR_COUNT))
 
     @property
@@ -421,10 +421,12 @@ def _table(rule: _Rule) -> tuple[Floats, Floats, Floats]:
     m, v = (grid.reshape(-1, 1) for grid in np.meshgrid(means, variances, indexing="ij"))
     shift = 2 * m * x - (h**2 / 2 + m * m - v) * y
 
-    def missed(q: Floats) -> Floats:
+    def chance_of_miss(q: Floats) -> Floats:
         return weighted_sum(slices.above(shift + q[:, None]), slices.weights)
 
-    found = least_within(missed, m.size, rule.allowed / 2, h**2).reshape(means.size, -1)
+    found = least_within(chance_of_miss, m.size, rule.allowed_miss / 2, h**2).reshape(
+        means.size, -1
+    )
     if rule.noise.even:
         return np.append(-means[:0:-1], means), variances, np.concatenate((found[:0:-1], found))
     return means, variances, found
@@ -436,7 +438,7 @@ def _factor(rule: _Rule, count: float) -> float:
     slices, h = rule.slices, rule.half
     x, y = slices.others
     means, variances, table = _table(rule)
-    m, v = _tried(rule, count)
+    m, v = _trial_moments(rule, count)
     size = np.maximum(count + y, rule.least)
     left = x - m * y
     shift = 2 * m * x - (h**2 / 2 + m * m - v) * y + left * left / size
@@ -448,15 +450,15 @@ def _factor(rule: _Rule, count: float) -> float:
     extra = rule._spread(place) / size
     kept = count + y >= rule.least - 0.5
 
-    def missed(k: Floats) -> Floats:
+    def chance_of_miss(k: Floats) -> Floats:
         high = np.where(kept, shift + k[:, None] * t, np.inf)
         low = np.where(kept, shift - k[:, None] * t - extra, -np.inf)
         return np.asarray(slices.outside(low, high).max(keepdims=True))
 
-    return float(least_within(missed, 1, rule.allowed, 1.0)[0]) * (1 + _CLOSE)
+    return float(least_within(chance_of_miss, 1, rule.allowed_miss, 1.0)[0]) * (1 + _CLOSE)
 
 
-def _tried(rule: _Rule, count: float) -> Ends:
+def _trial_moments(rule: _Rule, count: float) -> Ends:
     """Means and variances all over the range, as columns."""
     h, pairs = rule.half, []
     for m in np.linspace(0.0 if rule.noise.even else -h, h, _TRIED).tolist():
@@ -612,7 +614,7 @@ class Mean(Aggregate):
     def bind(self, request: Request, scope: QueryScope) -> BoundMean:
         if self.shrink:
             require_groups(request, scope)
-        value, bounds, grid = _centred(request, scope, self.bounds)
+        value, bounds, grid = _centre_grid(request, scope, self.bounds)
         of_totals = is_per_unit(request, scope, self.per, self.bounds, value.domain.dtype)
         total = Additive(Table(total_of(GridSum(value, grid), of_totals)))
         count = _count(request, scope, of_totals)
@@ -720,7 +722,7 @@ class Variance(Aggregate):
     examples: ClassVar[tuple[str, ...]] = ('pl.col("f64").dp_var((-2, 3))',)
 
     def bind(self, request: Request, scope: QueryScope) -> BoundVariance:
-        value, bounds, grid = _centred(request, scope, self.bounds)
+        value, bounds, grid = _centre_grid(request, scope, self.bounds)
         if value.domain.dtype.is_temporal:
             raise UnsupportedOperation(
                 f"values of type {value.domain.dtype} have no {self.kind}",
@@ -759,7 +761,7 @@ class StandardDeviation(Variance):
     examples: ClassVar[tuple[str, ...]] = ('pl.col("i64").dp_std((0, 100))',)
 
 
-def _centred(
+def _centre_grid(
     request: Request, scope: QueryScope, given: GivenBounds
 ) -> tuple[Value, tuple[Fraction, Fraction], Grid]:
     """The value, its bounds, and the grid around their middle."""

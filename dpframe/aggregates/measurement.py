@@ -171,7 +171,7 @@ class Additive(Measurement):
 
     def sensitivity(self, scope: QueryScope) -> ExactSensitivity:
         found = Measurement.sensitivity(self, scope)
-        return found if scope.parts == 1 else found.scaled(Fraction(1, scope.parts))
+        return found if scope.parts == 1 else found.scale(Fraction(1, scope.parts))
 
     @property
     def step(self) -> Fraction:
@@ -241,7 +241,7 @@ class Selection(Measurement):
 
     @property
     @abstractmethod
-    def weighted(self) -> bool:
+    def has_weights(self) -> bool:
         """Whether candidates stand for several points each, which only the exponential mechanism
         draws.
         """
@@ -252,7 +252,7 @@ class Selection(Measurement):
         return 1
 
     @property
-    def chosen(self) -> int:
+    def picks(self) -> int:
         """How many candidates come out in each group."""
         return self.rounds
 
@@ -265,7 +265,7 @@ class Selection(Measurement):
         return 1 if scope.entries is None else scope.entries
 
     def shape(self, groups: int, scope: QueryScope) -> tuple[int, int]:
-        return self.entries(scope), self.chosen
+        return self.entries(scope), self.picks
 
     def task(
         self, name: str, sensitivity: ExactSensitivity, mechanism: str, scope: QueryScope
@@ -277,13 +277,13 @@ class Selection(Measurement):
             found,
             mechanism,
             self.rounds,
-            self.weighted,
+            self.has_weights,
             self.candidates,
-            found.is_shared(self.spread(scope).touched),
+            found.is_shared(self.spread(scope).changed_groups),
         )
 
 
-def counted(cells: Cells) -> Table:
+def counts_of(cells: Cells) -> Table:
     """How many rows, or individuals, are in each cell."""
     return Table(UnitCount() if cells.of_individuals else RowCount(), cells)
 

@@ -176,10 +176,10 @@ def _knots(law: NoiseLaw, miss: float, width: float) -> tuple[Floats, Floats]:
     tails = np.append(0.5, law.above(edges))
     mass = np.append(tails[:-1] - tails[1:], tails[-1])  # of one side; half of 0 in each
     middles = np.append((np.append(-0.5, edges[:-1]) + edges) / 2, float(reach))
-    return points, _shared(points, np.append(-middles[::-1], middles), np.append(mass[::-1], mass))
+    return points, _share(points, np.append(-middles[::-1], middles), np.append(mass[::-1], mass))
 
 
-def _shared(points: Floats, places: Floats, masses: Floats) -> Floats:
+def _share(points: Floats, places: Floats, masses: Floats) -> Floats:
     """Masses at places, moved to the points on either side so that their means stay."""
     left = np.clip(np.searchsorted(points, places, side="right") - 1, 0, points.size - 2)
     part = np.clip((places - points[left]) / (points[left + 1] - points[left]), 0.0, 1.0)
@@ -307,11 +307,11 @@ def _section(rows: Floats, widths: Floats, weights: Floats, unit: float) -> Slic
             low, high = np.maximum(low, np.minimum(*ends)), np.minimum(high, np.maximum(*ends))
     length = np.maximum(high - low, 0.0).reshape(len(weights), each)
     share = (length / length.sum(axis=1, keepdims=True) * weights[:, None]).reshape(-1)
-    kept = share > 0
+    possible = share > 0
     turn = rows[0, pivot]
-    ends = low[kept] * turn, high[kept] * turn
-    found = tuple(other[kept] for other in others)
-    return uniform_slices(share[kept], found, np.minimum(*ends), np.maximum(*ends), unit, True)
+    ends = low[possible] * turn, high[possible] * turn
+    values = tuple(other[possible] for other in others)
+    return uniform_slices(share[possible], values, np.minimum(*ends), np.maximum(*ends), unit, True)
 
 
 def _box_grid(numbers: int) -> Floats:
@@ -383,12 +383,12 @@ def hull_slices(boxes: Boxes, rows: Floats, units: list[float]) -> Slices:
     middle = np.asarray(parts[0]) - (0.0 if paired else turn * values[own])
     sides = middle + turn * low, middle + turn * high
     whole = np.count_nonzero(rows[0]) == 1
-    kept = spread > 0
+    possible = spread > 0
     return uniform_slices(
-        spread[kept],
-        tuple(np.broadcast_to(np.asarray(part), spread.shape)[kept] for part in parts[1:]),
-        np.minimum(*sides)[kept],
-        np.maximum(*sides)[kept],
+        spread[possible],
+        tuple(np.broadcast_to(np.asarray(part), spread.shape)[possible] for part in parts[1:]),
+        np.minimum(*sides)[possible],
+        np.maximum(*sides)[possible],
         units[0],
         whole,
     )
@@ -726,13 +726,13 @@ def _slices(covariance: Floats, share: float, miss: float) -> Slices:
     left = math.sqrt(max(covariance[0, 0] - pull @ covariance[1:, 0], 1e-300))
     points: Floats = np.asarray(np.linalg.cholesky(rest), dtype=np.float64) @ grid
     weights: Floats = np.multiply.outer(masses, density).reshape(-1)
-    kept = weights > miss * _SLIGHT / weights.size
-    found: list[Floats] = [np.multiply.outer(sizes, p).reshape(-1)[kept] for p in points]
-    mean: Floats = pull @ np.array(found)
-    deviation: Floats = np.repeat(sizes * left, density.size)[kept]
+    likely = weights > miss * _SLIGHT / weights.size
+    values: list[Floats] = [np.multiply.outer(sizes, p).reshape(-1)[likely] for p in points]
+    mean: Floats = pull @ np.array(values)
+    deviation: Floats = np.repeat(sizes * left, density.size)[likely]
     return Slices(
-        weights[kept] / weights[kept].sum(),
-        tuple(found),
+        weights[likely] / weights[likely].sum(),
+        tuple(values),
         above=lambda x: normal_above((x - mean) / deviation),
         below=lambda x: normal_above((mean - x) / deviation),
     )
@@ -782,7 +782,7 @@ def noise_law(parts: Sequence[tuple[AdditiveMechanism, Fraction, int]]) -> Joint
     return _Blocks(tuple(laws), tuple(map(tuple, blocks.values())))
 
 
-def drawn_of(noise: JointNoise) -> list[tuple[AdditiveMechanism, Fraction, int]]:
+def draws_of(noise: JointNoise) -> list[tuple[AdditiveMechanism, Fraction, int]]:
     """The parts that `noise_law` made a law of, with the numbers of their draws."""
     assert isinstance(noise, (Independent, Together, _Blocks))
     draws = dict.fromkeys(range(len(noise.parts)), 0)
@@ -806,7 +806,7 @@ class Together:
         """Whether no two parts have a number of the vector in common, or a count and squares that
         go together.
         """
-        combined = [_combined(law) for law, _ in self.parts]
+        combined = [_require_combined(law) for law, _ in self.parts]
         used = [
             law.law.moves_with(place)
             for law in combined
@@ -830,14 +830,14 @@ class Together:
         return _together(self.parts, miss)
 
 
-def _combined(law: AdditiveMechanism) -> CombinedNoise:
+def _require_combined(law: AdditiveMechanism) -> CombinedNoise:
     assert isinstance(law, CombinedNoise)
     return law
 
 
 @lru_cache(maxsize=256)
 def _together(parts: tuple[Part, ...], miss: float) -> Slices:
-    laws = [_combined(law) for law, _ in parts]
+    laws = [_require_combined(law) for law, _ in parts]
     units = [float(step) for _, step in parts]
     rows = np.array([[f / law.divisor for f in law.factors] for law in laws])
     vector = laws[0].law
@@ -968,10 +968,10 @@ def noise_of_numbers(
     users = [{d for _, _, d in one.drawn if d in together} for one in numbers]
     if not any(a & b for a, b in itertools.combinations(users, 2)):
         return Independent(parts)
-    return _mixed(sizes, kept, numbers, parts)
+    return _mix(sizes, kept, numbers, parts)
 
 
-def _mixed(
+def _mix(
     sizes: tuple[int, ...],
     kept: Columns,
     numbers: tuple[NoisyTables, ...],

@@ -28,7 +28,7 @@ from dpframe.aggregates.cdf import nondecreasing
 from dpframe.aggregates.cells import PointCells, PositionCells
 from dpframe.aggregates.error import MOST_CELLS, RankError
 from dpframe.aggregates.margins import Margin
-from dpframe.aggregates.measurement import Additive, Selection, Table, choice_impact, counted
+from dpframe.aggregates.measurement import Additive, Selection, Table, choice_impact, counts_of
 from dpframe.aggregates.reconstructed_error import (
     CountedRuns,
     RunRankError,
@@ -42,8 +42,8 @@ from dpframe.aggregates.values import (
     Value,
     as_series,
     bounds_of,
-    given_numbers,
     numeric_value,
+    read_numbers,
     read_quantiles,
     whole_series,
 )
@@ -79,7 +79,7 @@ class QuantileChoice(Selection):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return (counted(self.cells),)
+        return (counts_of(self.cells),)
 
     def spread(self, scope: QueryScope) -> ContributionBounds:
         return self.tables[0].statistic.spread(scope)
@@ -89,7 +89,7 @@ class QuantileChoice(Selection):
         return Fraction(1, self.q.denominator)
 
     @property
-    def weighted(self) -> bool:
+    def has_weights(self) -> bool:
         return isinstance(self.cells, PointCells)
 
     @property
@@ -108,7 +108,7 @@ class QuantileChoice(Selection):
         """
         self.spread(scope)
         a, b = self.q.numerator, self.q.denominator
-        return scope.rules.of_scores(self.tables[0], -a, b - a).repeated(self.candidates)
+        return scope.rules.of_scores(self.tables[0], -a, b - a).repeat(self.candidates)
 
     def words(self) -> str:
         target = f"{show(self.q)} * rows"
@@ -159,7 +159,7 @@ class BoundQuantile(BoundAggregate):
         dtype = self.value.domain.dtype
         return self._result(
             [
-                _chosen(f"q{i}", codes.reshape(-1).tolist(), self.cells, dtype)
+                _decode(f"q{i}", codes.reshape(-1).tolist(), self.cells, dtype)
                 for i, codes in enumerate(values)
             ]
         )
@@ -249,7 +249,7 @@ class Quantile(Aggregate):
         given = self.bounds if self.candidates is None else self.candidates
         per_unit = is_per_unit(request, scope, self.per, given, value.domain.dtype)
         if self.candidates is not None:
-            numbers = _listed(self.candidates, value)
+            numbers = _read_candidates(self.candidates, value)
             value = total_value(value, (numbers[0], numbers[-1])) if per_unit else value
             return value, PositionCells(value, numbers), None
         lo, hi = bounds_of(value, self.bounds, written, distinct=True)
@@ -303,7 +303,7 @@ def _best_scored(column: pl.Expr, q: Fraction) -> pl.Expr:
     return values.filter(ranks * q.denominator >= target).first()
 
 
-def _chosen(
+def _decode(
     name: str, codes: list[int], cells: PointCells | PositionCells, dtype: DType
 ) -> pl.Series:
     """The values that codes stand for: cut to integers or units, or the nearest floats."""
@@ -321,10 +321,10 @@ def _chosen(
     return pl.Series(name, [n / below for n in above], dtype=pl.Float64)
 
 
-def _listed(candidates: object, value: Value) -> Sequence[Fraction]:
+def _read_candidates(candidates: object, value: Value) -> Sequence[Fraction]:
     where = f"{words(value.tree)}.dp_quantile(candidates=...)"
     assert isinstance(candidates, Iterable)
-    numbers = _rising(given_numbers(candidates, value.domain.dtype, where))
+    numbers = _rising(read_numbers(candidates, value.domain.dtype, where))
     most = 2**63 - 1 - value.is_wide if value.is_whole else 2**100
     if numbers and max(abs(numbers[0]), abs(numbers[-1])) > most:
         raise InvalidBounds(
@@ -364,7 +364,7 @@ class ChosenTogether(Selection):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return (counted(self.cells),)
+        return (counts_of(self.cells),)
 
     def spread(self, scope: QueryScope) -> ContributionBounds:
         return self.tables[0].statistic.spread(scope)
@@ -374,7 +374,7 @@ class ChosenTogether(Selection):
         return QuantileChoice(self.cells, self.quantiles[0])
 
     @property
-    def weighted(self) -> bool:
+    def has_weights(self) -> bool:
         return True
 
     @property
@@ -382,11 +382,11 @@ class ChosenTogether(Selection):
         return self.first.candidates
 
     @property
-    def chosen(self) -> int:
+    def picks(self) -> int:
         return len(self.quantiles)
 
 
-def listed(quantiles: Sequence[Fraction]) -> str:
+def quantile_words(quantiles: Sequence[Fraction]) -> str:
     """Quantiles, for plans."""
     found = [show(q) for q in quantiles]
     if len(found) > _FEW:
@@ -421,7 +421,7 @@ class CountedQuantile(BoundQuantile):
         return RunRankError(runs.size, runs.width, runs.share, least, most, sides)
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        counts = values[0] if self.runs is None else self.runs.rebuilt(values[0], values[1])
+        counts = values[0] if self.runs is None else self.runs.rebuild(values[0], values[1])
         codes = codes_from_counts(counts, self.cells, self.quantiles)
         return super(CountedQuantile, self).combine([*codes])
 
@@ -495,7 +495,7 @@ class QuantileTree(ChosenTogether):
         low, high = -q.numerator, q.denominator - q.numerator
         most = max(len(level) for level in self.levels)
         whole = scope.rules.of_scores(self.tables[0], low, high, most)
-        return whole.scaled(1 / (q.denominator * self.step)).repeated(self.candidates)
+        return whole.scale(1 / (q.denominator * self.step)).repeat(self.candidates)
 
     def spans(self, scope: QueryScope) -> tuple[Fraction, ...]:
         """The scale of each choice, relative to the others: the range of its scores for one
@@ -523,15 +523,15 @@ class QuantileTree(ChosenTogether):
         shares = self.shares(scope)
         return max(
             sum((near * shares[number] for number, near in found.items()), Fraction(0))
-            for found in _moved_by(self)
+            for found in _effects_of_choices(self)
         )
 
-    def expected(self, scope: QueryScope) -> tuple[float, ...]:
+    def expected_errors(self, scope: QueryScope) -> tuple[float, ...]:
         """About how far off ranks are, where choices are off by their spans independently."""
         spans = [float(span) for span in self.spans(scope)]
         return tuple(
             math.hypot(*(float(near) * spans[number] for number, near in found.items()))
-            for found in _moved_by(self)
+            for found in _effects_of_choices(self)
         )
 
     def task(
@@ -545,8 +545,8 @@ class QuantileTree(ChosenTogether):
             mechanism,
             self.rounds,
             candidates=self.candidates,
-            shared=found.is_shared(self.spread(scope).touched),
-            chosen=self.chosen,
+            shared=found.is_shared(self.spread(scope).changed_groups),
+            chosen=self.picks,
             path=self.path(scope),
             why=self.why,
         )
@@ -554,7 +554,7 @@ class QuantileTree(ChosenTogether):
     def words(self) -> str:
         count = len(self.quantiles)
         named = ([self.quantiles[number] for number in level] for level in self.levels)
-        levels = "; ".join(listed(level) for level in named)
+        levels = "; ".join(quantile_words(level) for level in named)
         return (
             f"{count} quantiles of {self.cells.words()}, one inside the other, {levels}; "
             f"{self.cells.rest}; each among the rows between those before it, rows of one point in "
@@ -572,7 +572,7 @@ def _choices(
     return tuple(found[number] for number in range(len(quantiles)))
 
 
-def _moved_by(tree: QuantileTree) -> list[dict[int, Fraction]]:
+def _effects_of_choices(tree: QuantileTree) -> list[dict[int, Fraction]]:
     """The error of each quantile if a choice is off by 1, for each choice that matters to it.
     These are its own choice and those of either end, which move a quantile between them in
     proportion to its nearness.
@@ -668,10 +668,10 @@ class QuantilesAtOnce(ChosenTogether):
         self.spread(scope)
         d = min(self.parts)
         whole = scope.rules.of_scores(self.tables[0], -d.numerator, d.denominator - d.numerator)
-        tuples = math.comb(self.candidates + self.chosen - 1, self.chosen)
-        return whole.scaled(1 / (d.denominator * self.step)).repeated(tuples)
+        tuples = math.comb(self.candidates + self.picks - 1, self.picks)
+        return whole.scale(1 / (d.denominator * self.step)).repeat(tuples)
 
-    def expected(self) -> float:
+    def expected_error(self) -> float:
         """About the sum of squared errors of ranks, at a scale of 1 row.
 
         Where rows lie close and are many, the sizes of the m + 1 parts are off by independent
@@ -682,7 +682,7 @@ class QuantilesAtOnce(ChosenTogether):
         The error of quantile j is the sum of j parts of m + 1 that are exchangeable: j (m + 1 -
         j) / m times the square of one.
         """
-        m = self.chosen
+        m = self.picks
         weights = [math.comb(m + 1, k) * math.comb(m - 1, k - 1) for k in range(1, m + 1)]
         squares = sum(
             weight * (2 / (k + 1) + 2 / (m + 2 - k)) for k, weight in enumerate(weights, 1)
@@ -701,16 +701,16 @@ class QuantilesAtOnce(ChosenTogether):
             mechanism,
             self.rounds,
             candidates=self.candidates,
-            shared=found.is_shared(self.spread(scope).touched),
-            chosen=self.chosen,
+            shared=found.is_shared(self.spread(scope).changed_groups),
+            chosen=self.picks,
             why=self.why,
         )
 
     def words(self) -> str:
         return (
-            f"{self.chosen} quantiles of {self.cells.words()}, all at once: "
-            f"{listed(self.quantiles)}; {self.cells.rest}; rows of one point in random order; "
-            "score -1/2 * sum over parts between neighbouring quantiles, from 0 to 1, of "
+            f"{self.picks} quantiles of {self.cells.words()}, all at once: "
+            f"{quantile_words(self.quantiles)}; {self.cells.rest}; rows of one point in random "
+            "order; score -1/2 * sum over parts between neighbouring quantiles, from 0 to 1, of "
             "|rows in it - share of it * rows|"
         )
 
@@ -834,7 +834,7 @@ def _best_way(members: Sequence[BoundQuantile], scope: QueryScope, spend: Budget
     if (
         inner
         and cells.size <= MOST_CELLS
-        and Additive(counted(cells)).entries(scope) <= _MOST_COUNTS
+        and Additive(counts_of(cells)).entries(scope) <= _MOST_COUNTS
     ):
         ways.append(_by_counts(cells, quantiles, scope, spend, error))
     once = _at_once(cells, quantiles, scope, spend)
@@ -876,7 +876,7 @@ def _by_counts(
     They are compared with other ways as if cells were counted alone: among more candidates than
     that allows, one choice of all has a smaller error on rows that leave most of them empty.
     """
-    counts = Additive(counted(cells))
+    counts = Additive(counts_of(cells))
     least = _counts(counts, quantiles, scope).at(spend)
     runs, left = _runs_beside(counts, quantiles, scope, spend)
     why = _why_counts(cells.size, _ratio(error, least * left), runs)
@@ -947,7 +947,7 @@ def _apart(choices: Sequence[QuantileChoice], scope: QueryScope) -> _Squares:
     pure, rho = Fraction(0), Fraction(0)
     for choice in choices:
         moved, squared = choice.score_range(scope), choice.step**2
-        flips = 1 if choice.weighted else _FLIPS
+        flips = 1 if choice.has_weights else _FLIPS
         pure += (moved.l1 * flips * n) ** 2 * squared
         rho += moved.l2_squared * n * squared / 8
     return _Squares(float(2 * pure), float(2 * rho))
@@ -965,7 +965,7 @@ def _trees(
 def _tree(tree: QuantileTree, scope: QueryScope) -> _Squares:
     """As the spans of choices say, in multiples of the error of a choice with a span of 1."""
     moved, widest = tree.score_range(scope), max(tree.spans(scope)) / tree.step
-    squares = sum(error * error for error in tree.expected(scope))
+    squares = sum(error * error for error in tree.expected_errors(scope))
     pure = float((moved.l1 / widest * tree.rounds) ** 2)
     rho = float(moved.l2_squared / widest**2 * tree.rounds / 8)
     return _Squares(2 * squares * pure, 2 * squares * rho)
@@ -988,12 +988,12 @@ def _at_once(
     part = QuantilesAtOnce(cells, quantiles)
     if part.row > _MOST_PARTS or groups > _MOST_GROUPS:
         return None
-    scale = math.sqrt(_squares(part, scope).at(spend) / part.expected())
+    scale = math.sqrt(_squares(part, scope).at(spend) / part.expected_error())
     return part if _SHARPEST <= scale <= _WIDEST else None
 
 
 def _squares(part: QuantilesAtOnce, scope: QueryScope) -> _Squares:
-    moved, squares = part.score_range(scope), part.expected() * float(part.step**2)
+    moved, squares = part.score_range(scope), part.expected_error() * float(part.step**2)
     return _Squares(squares * float(moved.l1**2), squares * float(moved.l2_squared / 8))
 
 
@@ -1011,13 +1011,13 @@ def _ratio(error: float, least: float) -> str:
 def _why_tree(tree: QuantileTree, gain: str) -> str:
     return (
         f"a level costs once, as a row is on one side of each choice: {tree.rounds} levels have "
-        f"about {gain} times less error than {tree.chosen} choices apart"
+        f"about {gain} times less error than {tree.picks} choices apart"
     )
 
 
 def _why_at_once(part: QuantilesAtOnce, gain: str) -> str:
     return (
-        f"one choice of all {part.chosen} pays once and has about {gain} times less error than "
+        f"one choice of all {part.picks} pays once and has about {gain} times less error than "
         "choices apart"
     )
 

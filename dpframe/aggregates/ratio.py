@@ -139,10 +139,10 @@ def _reaches(noise: JointNoise, rows: tuple[tuple[float, ...], ...], miss: float
         others = np.stack(slices.others) if rest else np.zeros((0, slices.weights.size))
         shift = factors @ others
 
-        def missed(q: Floats, shift: Floats = shift, slices: Slices = slices) -> Floats:
+        def chance_of_miss(q: Floats, shift: Floats = shift, slices: Slices = slices) -> Floats:
             return slices.outside(-q[:, None] - shift, q[:, None] - shift)
 
-        found[mine] = least_within(missed, int(mine.sum()), miss, spread[lead]) * size
+        found[mine] = least_within(chance_of_miss, int(mine.sum()), miss, spread[lead]) * size
     return found * _UP
 
 
@@ -196,12 +196,12 @@ class BoundRatio(BoundAggregate):
         whose = "an individual's pair of totals" if self.per == "unit" else "a pair"
         return (
             f"quotient of the two noisy totals; {whose} beyond its bounds counts less, by one "
-            f"factor for both numbers{self._uncounted}; null where the total below the line is "
-            "within the 95% bound of its noise"
+            f"factor for both numbers{self._uncounted_words}; null where the total below the line "
+            "is within the 95% bound of its noise"
         )
 
     @property
-    def _uncounted(self) -> str:
+    def _uncounted_words(self) -> str:
         """Which pairs that factor is 0 for, because one of their numbers is beyond a bound of 0."""
         beyond = []
         for value, (lo, hi) in (

@@ -26,7 +26,7 @@ from dpframe.aggregates.noise import (
     reaches_of,
 )
 from dpframe.aggregates.values import Value, number_of
-from dpframe.core.exact import as_given, nearest
+from dpframe.core.exact import nearest, show_input
 from dpframe.core.tree import Forms
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.mechanisms import (
@@ -45,7 +45,7 @@ from dpframe.workloads import (
     SquareRoot,
     Strategy,
     rounding_variance,
-    squared,
+    sum_of_squares,
 )
 
 # -- the error of distribution functions that are rebuilt from noisy sums of cells, by edge -------
@@ -327,7 +327,7 @@ class CumulativeRanges(Ranges):
         if edge is None:
             return 0
         number = comparable(number_of(edge, self.value_of.domain.dtype, where), self.value_of)
-        return 1 + _found(self.edges.numbers, number, edge, self.value_of, where)
+        return 1 + _find_edge(self.edges.numbers, number, edge, self.value_of, where)
 
     def value(self, counts: Sequence[int], start: int, stop: int) -> int:
         return counts[stop - 1] - (counts[start - 1] if start else 0)
@@ -358,7 +358,7 @@ class BinRanges(Ranges):
         exact = number_of(edge, self.value_of.domain.dtype, where)
         whole = isinstance(self.edges[0], int) and exact.denominator == 1
         number = int(exact) if whole else nearest(exact)
-        return _found(self.edges, number, edge, self.value_of, where)
+        return _find_edge(self.edges, number, edge, self.value_of, where)
 
     def value(self, counts: Sequence[int], start: int, stop: int) -> int:
         return sum(counts[start:stop])
@@ -388,7 +388,7 @@ class BinRanges(Ranges):
         return WeightedNoise(law.variance() * bins, excess_of(law) / bins).quantile(level)
 
 
-def _found(
+def _find_edge(
     edges: Sequence[Comparable], number: Comparable, given: object, value: Value, where: str
 ) -> int:
     """The place of a number among edges."""
@@ -398,7 +398,7 @@ def _found(
         return place
     near = [edge_words(edges[i], value) for i in (place, place + 1) if 0 <= i < len(edges)]
     raise InvalidBounds(
-        f"{as_given(given)} is not an edge of the release",
+        f"{show_input(given)} is not an edge of the release",
         where=where,
         remedy=f"use an edge; next to it {'are' if len(near) > 1 else 'is'} {' and '.join(near)}",
     )
@@ -445,7 +445,7 @@ class CountedRuns:
         found: Floats = sharper / (sharper + 1.0)
         return found
 
-    def rebuilt(self, runs: Integers, cells: Integers) -> Floats:
+    def rebuild(self, runs: Integers, cells: Integers) -> Floats:
         """The counts of cells with the least sum of weighted squared differences from both, of
         shape (groups, cells): what is believed of a difference is spread over the run evenly.
         """
@@ -538,10 +538,10 @@ class RunRankError:
             raise ValueError("these quantiles do not exist")
         if self.cells > MOST_CELLS:
             raise ValueError("there are more cells than ranks are read off")
-        _ = self.measured  # is checked as well
+        _ = self.counted_runs  # is checked as well
 
     @property
-    def measured(self) -> CountedRuns:
+    def counted_runs(self) -> CountedRuns:
         """What is counted."""
         return CountedRuns(self.cells, self.width, self.share)
 
@@ -557,7 +557,7 @@ class RunRankError:
         """
         runs, cells = ((law.variance(), excess_of(law)) for law in laws)
         ends = {float(self.lowest), float(self.highest)}
-        kinds = [kind for q in ends for kind in _kinds(self.measured, q, runs, cells)]
+        kinds = [kind for q in ends for kind in _kinds(self.counted_runs, q, runs, cells)]
         return _reach_of_all(kinds, 1.0 - float(level)) * self.sides
 
 
@@ -566,18 +566,18 @@ def _reach_of_all(kinds: Sequence[tuple[int, WeightedNoise]], miss: float) -> fl
     bound; this many are of each kind.
     """
 
-    def exceeded(x: float) -> float:
+    def chance_beyond(x: float) -> float:
         far = np.array([x])
         return sum(2.0 * count * float(noise.above(far)[0]) for count, noise in kinds)
 
     if not kinds:
         return 0.0
     low, high = 0.0, math.sqrt(max(noise.spread for _, noise in kinds))
-    while exceeded(high) > miss:
+    while chance_beyond(high) > miss:
         low, high = high, 2.0 * high
     while high - low > 1e-4 * high:
         middle = (low + high) / 2.0
-        low, high = (middle, high) if exceeded(middle) > miss else (low, middle)
+        low, high = (middle, high) if chance_beyond(middle) > miss else (low, middle)
     return high
 
 
@@ -639,7 +639,7 @@ def _cumulant(
     whole = np.append(
         0.0, np.cumsum(cell * sizes * (1.0 - weights) ** power + run * weights**power)
     )
-    (first, before), (last, upto) = (_placed(end, measured) for end in ends)
+    (first, before), (last, upto) = (_locate_ends(end, measured) for end in ends)
     apart = last > first
     own = of_run(first, before, np.where(apart, sizes[first], upto))
     other = of_run(last, np.zeros_like(upto), upto)
@@ -647,7 +647,7 @@ def _cumulant(
     return (1.0 - q) ** power * whole[first] + own + np.where(apart, middle + other, 0.0)
 
 
-def _placed(ends: Integers, measured: CountedRuns) -> tuple[Integers, Integers]:
+def _locate_ends(ends: Integers, measured: CountedRuns) -> tuple[Integers, Integers]:
     """In which run this many first cells end, and after how many of its own."""
     number = np.minimum(ends // measured.width, measured.sizes.size - 1)
     return number, ends - number * measured.width
@@ -707,7 +707,7 @@ class RunningError:
         if law.is_exact:
             return 0
         if not self.levels:
-            deviation = math.sqrt(squared(factors) * law.variance()) * _UP
+            deviation = math.sqrt(sum_of_squares(factors) * law.variance()) * _UP
             sure = min((1.0 + nearest(level)) / 2.0, _SURE)
             return max(0, math.floor(NormalDist().inv_cdf(sure) * deviation + float(rounded)))
         if (factors == 1.0).all():

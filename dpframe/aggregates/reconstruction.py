@@ -48,7 +48,7 @@ from dpframe.aggregates.margins import (
     uses_of,
 )
 from dpframe.aggregates.measurement import COUNT, Additive, Measurement, Table
-from dpframe.aggregates.noise import Independent, JointNoise, drawn_of
+from dpframe.aggregates.noise import Independent, JointNoise, draws_of
 from dpframe.aggregates.quantile import answer_together
 from dpframe.aggregates.reconstructed_error import (
     BinRanges,
@@ -90,7 +90,7 @@ from dpframe.workloads import (
     Wanted,
     WholeTables,
     Workload,
-    apportioned,
+    apportion,
     best_tables,
     nearest_nonnegative,
     tables,
@@ -124,14 +124,14 @@ class Reconstruction(BoundAggregate):
         raise NotImplementedError(self.request.kind)
 
     @property
-    def used(self) -> tuple[Strategy, ...]:
+    def used_strategies(self) -> tuple[Strategy, ...]:
         """What is measured of each part of the aggregate."""
         return self.strategies[self.degree]
 
     @property
     def strategy(self) -> Strategy:
         """What is measured, of an aggregate of one part."""
-        (strategy,) = self.used
+        (strategy,) = self.used_strategies
         return strategy
 
     @property
@@ -167,13 +167,13 @@ def _laws_of(noise: JointNoise) -> list[AdditiveMechanism]:
     return [law for law, _ in noise.parts if isinstance(law, AdditiveMechanism)]
 
 
-def _joined(ends: Iterable[Interval]) -> Interval:
+def _join(ends: Iterable[Interval]) -> Interval:
     """The intervals of several grouping sets."""
     lows, highs = zip(*ends, strict=True)
     return pl.concat(lows), pl.concat(highs)
 
 
-def _changed(query: Query, change: Callable[[BoundAggregate], BoundAggregate]) -> Query:
+def _change(query: Query, change: Callable[[BoundAggregate], BoundAggregate]) -> Query:
     """The query with changed aggregates."""
     outputs = [
         replace(output, aggregates={p: change(a) for p, a in output.aggregates.items()})
@@ -250,22 +250,22 @@ class SetDistributions(Reconstruction):
         return self.strategy.objective([variance_of(laws, key) for key in self.keys])
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        return pl.concat([self.inner.column_of(found) for found in self._rebuilt(values)])
+        return pl.concat([self.inner.column_of(found) for found in self._rebuild(values)])
 
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
     ) -> Interval | None:
         laws, column = _laws_of(noise), self.inner.column_of
         reaches = (self.error.reaches(laws, level, kept) for kept in self.sets)
-        both = zip(self._rebuilt(values), reaches, strict=True)
-        return _joined((column(found - reach), column(found + reach)) for found, reach in both)
+        both = zip(self._rebuild(values), reaches, strict=True)
+        return _join((column(sums - reach), column(sums + reach)) for sums, reach in both)
 
-    def _rebuilt(self, values: Sequence[Noisy]) -> Iterator[NDArray[np.int64]]:
+    def _rebuild(self, values: Sequence[Noisy]) -> Iterator[NDArray[np.int64]]:
         """For each set the number of rows up to each edge, of shape (groups, cells)."""
-        whole = WholeTables(Estimate(self.strategy, values))
+        tables = WholeTables(Estimate(self.strategy, values))
         prefixes = [False] * len(self.axes.groups.sizes) + [True]
-        for kept in self.axes.kept:
-            yield whole.cells(kept, prefixes).reshape(-1, self.axes.width)
+        for kept in self.axes.masks:
+            yield tables.cells(kept, prefixes).reshape(-1, self.axes.width)
 
 
 def _best(part: Measurement, axes: SetAxes, scope: QueryScope, degree: Degree) -> Strategy:
@@ -274,11 +274,11 @@ def _best(part: Measurement, axes: SetAxes, scope: QueryScope, degree: Degree) -
     """
     columns = tuple(map(Axis.nominal, axes.groups.sizes))
     wanted = tuple(
-        Wanted((*("cells" if k else "total" for k in kept[:-1]), "prefixes")) for kept in axes.kept
+        Wanted((*("cells" if k else "total" for k in mask[:-1]), "prefixes")) for mask in axes.masks
     )
     tried = [Workload((*columns, axis), wanted) for axis in _likely(axes.width, degree)]
-    found = [best_margins(part, axes, w, scope, degree, has_total=True) for w in tried]
-    return min(found, key=lambda strategy: strategy.objective())
+    strategies = [best_margins(part, axes, w, scope, degree, has_total=True) for w in tried]
+    return min(strategies, key=lambda strategy: strategy.objective())
 
 
 @lru_cache(maxsize=64)
@@ -358,7 +358,7 @@ class SetReconstruction(Reconstruction):
 
     @property
     def note(self) -> str:
-        said = dict.fromkeys(margin_words(strategy, self.axes) for strategy in self.used)
+        said = dict.fromkeys(margin_words(strategy, self.axes) for strategy in self.used_strategies)
         whole = f"rebuilt by least squares from {'; and '.join(said)}"
         own = self.inner.note
         if self.related is not None:
@@ -377,7 +377,7 @@ class SetReconstruction(Reconstruction):
             return ""
         moved = [
             f"{show(round(deviation, 1))} to results {by_words(tuple(axes.names[i] for i in set_))}"
-            for set_, kept in zip(axes.sets, axes.kept, strict=True)
+            for set_, kept in zip(axes.sets, axes.masks, strict=True)
             if (deviation := whole_deviation(kept, axes.sizes)) > 0
         ]
         if not moved:
@@ -416,8 +416,8 @@ class SetReconstruction(Reconstruction):
             inner,
             self.axes.sizes,
             self.sets,
-            tuple(tuple(map(columns_of, strategy.parts)) for strategy in self.used),
-            tuple(strategy.weights for strategy in self.used),
+            tuple(tuple(map(columns_of, strategy.parts)) for strategy in self.used_strategies),
+            tuple(strategy.weights for strategy in self.used_strategies),
         )
 
     def squared_error(self, scope: QueryScope, laws: Laws) -> float:
@@ -425,7 +425,7 @@ class SetReconstruction(Reconstruction):
         what one individual adds.
         """
         total, start, columns = 0.0, 0, len(self.axes.sizes)
-        for strategy, effect in zip(self.used, self._effects(scope), strict=True):
+        for strategy, effect in zip(self.used_strategies, self._effects(scope), strict=True):
             end = start + len(strategy.parts)
             noise = [variance_of(laws, key) for key in self.keys[start:end]]
             for kept in self.sets:
@@ -441,55 +441,55 @@ class SetReconstruction(Reconstruction):
         return [float(use.impact / unit**2) for use, unit in pairs]
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        rebuilt = self._held if self.is_projected else self._signed
-        tables = [rebuilt(estimate) for estimate in self._estimates(values)]
+        rebuild = self._nonnegative_tables if self.is_projected else self._signed_tables
+        tables = [rebuild(estimate) for estimate in self._estimates(values)]
         return self.inner.combine([np.concatenate(sets) for sets in tables])
 
     def _estimates(self, values: Sequence[Noisy]) -> Iterator[Estimate]:
         """What is known of each part."""
         start = 0
-        for strategy in self.used:
+        for strategy in self.used_strategies:
             end = start + len(strategy.parts)
             yield Estimate(strategy, values[start:end])
             start = end
 
-    def _signed(self, estimate: Estimate) -> list[Noisy]:
+    def _signed_tables(self, estimate: Estimate) -> list[Noisy]:
         """The tables of the sets, which may have negative numbers; of shape (groups, cells)."""
-        whole, everything = WholeTables(estimate), self.axes.everything
+        whole_tables, everything = WholeTables(estimate), self.axes.everything
         rows = [None] * len(self.sets) if self.related is None else self.related.shown.rows
         tables = (
-            whole.cells([i in kept for i in everything]).reshape(-1, self.axes.width)
+            whole_tables.cells([i in kept for i in everything]).reshape(-1, self.axes.width)
             for kept in self.sets
         )
         return [t if some is None else t[some] for t, some in zip(tables, rows, strict=True)]
 
-    def _held(self, estimate: Estimate) -> list[Noisy]:
+    def _nonnegative_tables(self, estimate: Estimate) -> list[Noisy]:
         """The sets' tables from zero up, which are margins of one table."""
-        wanted = dict(zip(self.axes.kept, estimate.strategy.workload.tables, strict=True))
+        wanted = dict(zip(self.axes.masks, estimate.strategy.workload.tables, strict=True))
         cells = nearest_nonnegative(
             {kept: estimate.cells(kept) for kept in wanted},
             {kept: estimate.strategy.error(table) for kept, table in wanted.items()},
             self.axes.sizes,
         )
-        whole = apportioned(cells)
+        counts = apportion(cells)
         tables = [
-            whole.sum(axis=tuple(i for i, k in enumerate(kept) if not k), keepdims=True)
-            for kept in self.axes.kept
+            counts.sum(axis=tuple(i for i, k in enumerate(kept) if not k), keepdims=True)
+            for kept in self.axes.masks
         ]
         return [table.reshape(-1, self.axes.width) for table in tables]
 
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
     ) -> Interval | None:
-        rule, drawn = self.rule, drawn_of(noise)
-        tables = [self._signed(estimate) for estimate in self._estimates(values)]
-        found = list[Interval]()
+        rule, drawn = self.rule, draws_of(noise)
+        tables = [self._signed_tables(estimate) for estimate in self._estimates(values)]
+        intervals = list[Interval]()
         for kept, numbers in zip(self.sets, zip(*tables, strict=True), strict=True):
             ends = self.inner.interval(numbers, rule.noises(drawn, kept), level)
             if ends is None:
                 return None
-            found.append(ends)
-        joined = _joined(found)
+            intervals.append(ends)
+        joined = _join(intervals)
         return _around(*joined, self.combine(values)) if self.is_projected else joined
 
     def plain(self, column: pl.Expr | None) -> tuple[pl.Expr, ...]:
@@ -683,7 +683,7 @@ def related_outputs(
             known[table, degree] = best_margins(use.part, axes, workload, scope, degree)
         return known[table, degree]
 
-    def related(aggregate: BoundAggregate, query: Query, shown: SetsOfQuery) -> SetReconstruction:
+    def relate(aggregate: BoundAggregate, query: Query, shown: SetsOfQuery) -> SetReconstruction:
         inner, weight = _plain(aggregate), aggregate.request.weight
         strategies: Strategies = {
             d: tuple(strategy_of(use, d) for use in inner.uses) for d in _DEGREES
@@ -697,15 +697,15 @@ def related_outputs(
         about = aggregate.request, (), inner, strategies
         return SetReconstruction(*about, 2, axes, related=relation).by(2)
 
-    found = []
+    result = []
     for query, shown in zip(queries, common.shown, strict=True):
         where = "of all rows" if query.groups is None else f"in {query.groups.words()}"
         outputs = list[Output]()
         for output in query.outputs:
-            made = {p: related(a, query, shown) for p, a in output.aggregates.items()}
-            outputs.append(replace(output, aggregates=made, words=f"{output.words} {where}"))
-        found.append(tuple(outputs))
-    return found
+            shared = {p: relate(a, query, shown) for p, a in output.aggregates.items()}
+            outputs.append(replace(output, aggregates=shared, words=f"{output.words} {where}"))
+        result.append(tuple(outputs))
+    return result
 
 
 # -- histograms with counts of the same rows ------------------------------------------------------
@@ -748,14 +748,14 @@ class LevelReconstruction(Reconstruction):
         raise NotImplementedError(self.request.kind)
 
     def combine(self, values: Sequence[Noisy]) -> pl.Series:
-        return self.inner.combine([self._rebuilt(values)])
+        return self.inner.combine([self._rebuild(values)])
 
     def interval(
         self, values: Sequence[Noisy], noise: JointNoise, level: Fraction
     ) -> Interval | None:
-        return self.inner.interval([self._rebuilt(values)], self._noise(noise), level)
+        return self.inner.interval([self._rebuild(values)], self._noise(noise), level)
 
-    def _rebuilt(self, values: Sequence[Noisy]) -> Noisy:
+    def _rebuild(self, values: Sequence[Noisy]) -> Noisy:
         """The whole numbers that it is made of, of each group; of shape (groups, numbers)."""
         raise NotImplementedError(self.request.kind)
 
@@ -794,12 +794,12 @@ class CellReconstruction(LevelReconstruction):
     def _variance(self, noise: Sequence[float]) -> float:
         return self.strategy.error(_CELLS if self._has_cells else _TOTAL, noise)
 
-    def _rebuilt(self, values: Sequence[Noisy]) -> Noisy:
+    def _rebuild(self, values: Sequence[Noisy]) -> Noisy:
         return np.ascontiguousarray(self._whole(values).cells((self._has_cells,)).T)
 
     def _noise(self, noise: JointNoise) -> JointNoise:
         (kept,) = self.error.sets
-        return self.error.noises(drawn_of(noise), kept)
+        return self.error.noises(draws_of(noise), kept)
 
 
 def with_totals(query: Query) -> Query:
@@ -824,14 +824,14 @@ def with_totals(query: Query) -> Query:
     strategies = _level_strategies(table, wanted, scope)
     moved = {id(a) for a in (*same, *counts)}
 
-    def rebuilt(aggregate: BoundAggregate) -> BoundAggregate:
+    def rebuild(aggregate: BoundAggregate) -> BoundAggregate:
         if id(aggregate) not in moved:
             return aggregate
         portion = _weight(aggregate) / (of_cells + of_total)
         about = aggregate.request, (), aggregate, strategies
         return CellReconstruction(*about, 2, table, portion).by(2)
 
-    return _changed(query, rebuilt)
+    return _change(query, rebuild)
 
 
 def _weight(aggregate: BoundAggregate) -> Fraction:
@@ -934,7 +934,7 @@ class PrefixReconstruction(LevelReconstruction):
         """The number of rows in the first 1, 2, ... cells; of shape (groups, cells)."""
         return self._whole(values).cells((True,), (True,)).T
 
-    def _rebuilt(self, values: Sequence[Noisy]) -> Noisy:
+    def _rebuild(self, values: Sequence[Noisy]) -> Noisy:
         return self._prefixes(values)[:, [self.run - 1]]
 
     def _noise(self, noise: JointNoise) -> JointNoise:
@@ -982,14 +982,14 @@ def with_whole_levels(query: Query) -> Query:
     wanted = replace(_EDGES, weight=of_edges), replace(_TOTAL, weight=total - of_edges)
     strategies = _level_strategies(table, wanted, scope)
 
-    def rebuilt(aggregate: BoundAggregate) -> BoundAggregate:
+    def rebuild(aggregate: BoundAggregate) -> BoundAggregate:
         if id(aggregate) not in weights:
             return aggregate
         run = whole.size if id(aggregate) in rows else cells.size
         about = table, weights[id(aggregate)] / total, run
         return PrefixReconstruction(aggregate.request, (), aggregate, strategies, 2, *about).by(2)
 
-    return _changed(query, rebuilt)
+    return _change(query, rebuild)
 
 
 def _is_number_of_all(
@@ -1026,10 +1026,10 @@ def _level_strategies(table: Table, wanted: tuple[Wanted, ...], scope: QueryScop
     assert table.cells is not None
     size = table.cells.size
     levels = [Margin(table, branching=max(2, size), level=level) for level in (0, int(size > 1))]
-    found = [level.sensitivity(scope) for level in levels]
-    made: dict[Degree, tuple[Strategy, ...]] = {}
+    sensitivities = [level.sensitivity(scope) for level in levels]
+    strategies: dict[Degree, tuple[Strategy, ...]] = {}
     for degree in _DEGREES:
-        squares = [s.l2_squared if degree == 1 else s.l1**2 for s in found]
+        squares = [s.l2_squared if degree == 1 else s.l1**2 for s in sensitivities]
         of_all = squares[0] / squares[1]
 
         def norm(part: Part, of_all: Fraction = of_all) -> Fraction:
@@ -1040,8 +1040,8 @@ def _level_strategies(table: Table, wanted: tuple[Wanted, ...], scope: QueryScop
         if axis.is_ordered:
             tree = best_tables(Workload((Axis.ordered(size),), wanted), degree, norm)
             best = best if best.objective() <= tree.objective() else tree
-        made[degree] = (best,)
-    return made
+        strategies[degree] = (best,)
+    return strategies
 
 
 # -- the ways in which a query can be measured, where what is best rests on the spend -------------
@@ -1061,12 +1061,12 @@ def ways_to_measure(query: Query, spend: Budget) -> list[Query]:
     degrees: tuple[Degree, ...] = (1,)
     if isinstance(spend, (PureDP, ApproxDP)):
         degrees = (2, 1) if spend.slack else (2,)
-    ways = [_shared_as(query, degree) for degree in degrees]
+    ways = [_share_by(query, degree) for degree in degrees]
     roots: list[Query] = []
     if len(degrees) > 1:  # many parts may be composed better than one: both are compared
         roots = [way for way in ways[1:] if any(map(_is_root, way.aggregates))]
     if roots or is_edition_before():
-        ways = [_changed(way, _as_tree) for way in ways]
+        ways = [_change(way, _as_tree) for way in ways]
     if is_edition_before():
         roots = []
     own = [made for way in ways if (made := _with_own_totals(way)) is not way]
@@ -1093,7 +1093,7 @@ def _with_own_totals(query: Query) -> Query:
     tables = {table for a in by_sets for use in a.inner.uses for table in use.part.tables}
     if len(tables) < 2 or all(a.own_totals is None for a in by_sets):
         return query
-    return _changed(query, lambda a: a.with_own_totals() if isinstance(a, SetReconstruction) else a)
+    return _change(query, lambda a: a.with_own_totals() if isinstance(a, SetReconstruction) else a)
 
 
 def _of_finest(query: Query) -> Query:
@@ -1101,8 +1101,8 @@ def _of_finest(query: Query) -> Query:
     are the best for each part on its own, but parts may have smaller errors if they are drawn
     jointly at the whole spend.
     """
-    return _changed(query, lambda a: a.from_finest() if isinstance(a, SetReconstruction) else a)
+    return _change(query, lambda a: a.from_finest() if isinstance(a, SetReconstruction) else a)
 
 
-def _shared_as(query: Query, degree: Degree) -> Query:
-    return _changed(query, lambda a: a.by(degree) if isinstance(a, _MEASURED) else a)
+def _share_by(query: Query, degree: Degree) -> Query:
+    return _change(query, lambda a: a.by(degree) if isinstance(a, _MEASURED) else a)

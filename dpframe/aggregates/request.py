@@ -14,7 +14,7 @@ from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity, Score
 from dpframe.core.tree import Tree
 from dpframe.core.units import WEIGHT_BITS
 from dpframe.errors import Unsound
-from dpframe.frames.contributions import spread_of, unlimited
+from dpframe.frames.contributions import spread_of, unlimited_refusal
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.nodes import keys_of
@@ -275,9 +275,9 @@ class QueryScope:
         """
         found = self.rules.spread
         if self.norm is not None:
-            found = found.weighed(self.norm)
+            found = found.weigh(self.norm)
         if not found.is_bounded:
-            raise unlimited(self.facts, self.groups, found)
+            raise unlimited_refusal(self.facts, self.groups, found)
         return found
 
     @property
@@ -306,7 +306,7 @@ class QueryScope:
         """
         found = self.rules.spread
         if found.groups is None and found.rows is None:
-            raise unlimited(self.facts, self.groups, replace(found, per_group=1))
+            raise unlimited_refusal(self.facts, self.groups, replace(found, per_group=1))
         _, groups, _ = replace(found, per_group=1).tight
         once = ContributionBounds(groups, groups, 1, found.changes)
-        return once if self.norm is None else once.weighed(self.norm)
+        return once if self.norm is None else once.weigh(self.norm)

@@ -152,7 +152,7 @@ class _Table(Shape):
         repeated = keys.select(pl.all().repeat_by(self._height).explode()) if keys.height else keys
         return pl.concat([repeated, table], how="horizontal")
 
-    def _tiled(self, groups: Groups | None) -> pl.DataFrame:
+    def _tile(self, groups: Groups | None) -> pl.DataFrame:
         """The public columns for all groups."""
         size = 1 if groups is None else groups.size
         return pl.concat([self.beside] * size) if size else self.beside.clear()
@@ -177,11 +177,11 @@ class Counts(_Table):
         return [output, *edges, "count"]
 
     def _items(self, column: Column, groups: Groups | None) -> pl.Series:
-        return self._tiled(groups).with_columns(column.values.alias("count")).to_struct()
+        return self._tile(groups).with_columns(column.values.alias("count")).to_struct()
 
     def _rows(self, column: Column, groups: Groups | None) -> pl.DataFrame:
         counts = column.values.alias("count")
-        return self._tiled(groups).with_columns(_with_ends(counts, column.ends))
+        return self._tile(groups).with_columns(_with_ends(counts, column.ends))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,25 +217,25 @@ class Cumulative(_Table):
             shares = np.where(totals >= 1, np.clip(counts / totals, 0.0, 1.0), np.nan)
         made = pl.DataFrame(
             {
-                "count": self._listed(column.values),
+                "count": self._flatten(column.values),
                 "share": pl.Series(shares[:, : self._height].reshape(-1)).fill_nan(None),
             }
         )
-        ends = column.ends and (self._listed(column.ends[0]), self._listed(column.ends[1]))
+        ends = column.ends and (self._flatten(column.ends[0]), self._flatten(column.ends[1]))
         return Column(made.to_struct(column.values.name), self, ends)
 
     def _grid(self, values: pl.Series) -> NDArray[np.int64]:
         return values.to_numpy().reshape(-1, self.rows)
 
-    def _listed(self, values: pl.Series) -> pl.Series:
+    def _flatten(self, values: pl.Series) -> pl.Series:
         return pl.Series(self._grid(values)[:, : self._height].reshape(-1), dtype=pl.Int64)
 
     def _items(self, column: Column, groups: Groups | None) -> pl.Series:
-        return self._tiled(groups).with_columns(*column.values.struct.unnest()).to_struct()
+        return self._tile(groups).with_columns(*column.values.struct.unnest()).to_struct()
 
     def _rows(self, column: Column, groups: Groups | None) -> pl.DataFrame:
         counts, shares = column.values.struct.unnest().get_columns()
-        return self._tiled(groups).with_columns(*_with_ends(counts, column.ends), shares)
+        return self._tile(groups).with_columns(*_with_ends(counts, column.ends), shares)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -253,7 +253,7 @@ class Ranks(_Table):
         return column.values
 
     def _rows(self, column: Column, groups: Groups | None) -> pl.DataFrame:
-        return self._tiled(groups).select(*_with_ends(column.values, column.ends), pl.all())
+        return self._tile(groups).select(*_with_ends(column.values, column.ends), pl.all())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -163,7 +163,7 @@ class GridSum(Statistic):
     def words(self) -> str:
         centre = self.grid.centre
         less = f", less {show_value(centre, self.value.domain.dtype)}" if centre else ""
-        return f"sum of {_clamped(self.value, self.grid)}{less}; {_skipped(self.value)}"
+        return f"sum of {_clamp_words(self.value, self.grid)}{less}; {_skip_words(self.value)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +231,8 @@ class SquareSum(Statistic):
 
     def words(self) -> str:
         less = f", less {show(self.inner.centre)}" if self.inner.centre else ""
-        square = f"({_clamped(self.value, self.inner)}{less})^2"
-        return f"sum of {square}, less {show(self.grid.centre)}; {_skipped(self.value)}"
+        square = f"({_clamp_words(self.value, self.inner)}{less})^2"
+        return f"sum of {square}, less {show(self.grid.centre)}; {_skip_words(self.value)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +299,7 @@ _NEVER_NULL: Final = frozenset(
 """Types whose values are placed on a grid unless they are null or NaN."""
 
 
-def _clamped(value: Value, grid: Grid) -> str:
+def _clamp_words(value: Value, grid: Grid) -> str:
     """The value, its unit where it has one, and the bounds that every row is clamped to."""
     dtype = value.domain.dtype
     lo, hi = (show_value(grid.centre + end * grid.step, dtype) for end in (grid.lo, grid.hi))
@@ -307,7 +307,7 @@ def _clamped(value: Value, grid: Grid) -> str:
     return f"{words(value.tree)}{unit} clamped to [{lo}, {hi}]"
 
 
-def _skipped(value: Value) -> str:
+def _skip_words(value: Value) -> str:
     return "null and NaN add 0" if value.domain.dtype.is_float else "null adds 0"
 
 
@@ -332,7 +332,7 @@ def quantise(
     origin = _origin(grid) if whole else 0
     origin = origin if wide else _within_int64(origin)
     if origin:
-        number, centre = _moved(number, grid, origin, ns, wide), centre - origin
+        number, centre = _move_to_origin(number, grid, origin, ns, wide), centre - origin
     number = number.cast(ns.Float64)
     if abs(centre) < 2**20 * grid.step * (grid.hi - grid.lo + 1):
         shift -= centre / grid.step  # scaling by a power of two is exact: one rounding less
@@ -353,7 +353,7 @@ def _origin(grid: Grid) -> int:
     return int(grid.centre) if grid.centre else int(lo)
 
 
-def _moved(number: pl.Expr, grid: Grid, origin: int, ns: Namespace, wide: bool) -> pl.Expr:
+def _move_to_origin(number: pl.Expr, grid: Grid, origin: int, ns: Namespace, wide: bool) -> pl.Expr:
     """Whole numbers clamped to the grid's ends, less the origin, as Int64."""
     lo, hi = (grid.centre + end * grid.step for end in (grid.lo, grid.hi))
     least, most = floor(lo), ceil(hi)
@@ -807,22 +807,22 @@ class TotalValue(Value):
         return f"each individual's total of {words(self.tree)}"
 
     @property
-    def _gathered(self) -> UnitTotal:
+    def _unit_total(self) -> UnitTotal:
         return UnitTotal(GridSum(Value(self.tree, self.of_rows), self.grid))
 
     def row(self, columns: Columns, ns: Namespace) -> pl.Expr:
         """The integer of each row."""
-        found = self._gathered.row(columns, ns)
+        found = self._unit_total.row(columns, ns)
         assert found is not None
         return found
 
     def per_unit(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
         """The sum of an individual's integers."""
-        return self._gathered.per_unit(column, ns)
+        return self._unit_total.per_unit(column, ns)
 
     def total(self, column: pl.Expr, ns: Namespace) -> pl.Expr:
         """That sum in the units of the value."""
-        return self._gathered.number(column, ns)
+        return self._unit_total.number(column, ns)
 
 
 def total_value(value: Value, ends: tuple[Fraction, Fraction]) -> TotalValue:

@@ -19,12 +19,12 @@ from dpframe.core.dtypes import INT128, Columns, Domain, DType, Scalar
 from dpframe.core.exact import (
     Number,
     Rationals,
-    as_given,
     exact,
     floats,
     of_floats,
     rationals,
     show,
+    show_input,
     wholes,
 )
 from dpframe.core.tree import Change, Column, Tree
@@ -228,7 +228,7 @@ def pair(bounds: object, dtype: DType, where: str) -> tuple[Fraction, Fraction]:
     ends: list[Any] = list(bounds) if is_listed(bounds) else []
     if len(ends) != 2:
         raise InvalidBounds(
-            f"{as_given(bounds)} is not a pair of bounds", where=where, remedy=remedy
+            f"{show_input(bounds)} is not a pair of bounds", where=where, remedy=remedy
         )
     return number_of(ends[0], dtype, where), number_of(ends[1], dtype, where)
 
@@ -249,13 +249,13 @@ def number_of(scalar: object, dtype: DType, where: str) -> Fraction:
         number = physical(scalar, dtype) if isinstance(scalar, _KINDS[dtype.name]) else None  # type: ignore[arg-type]
         if number is None:
             raise InvalidBounds(
-                f"{as_given(scalar)} is not a value of type {dtype}",
+                f"{show_input(scalar)} is not a value of type {dtype}",
                 where=where,
                 remedy="give Python dates, datetimes, times or timedeltas, as the column has",
             )
         if zoned != (dtype.zone is not None):  # in UTC it would be another time than people mean
             raise InvalidBounds(
-                f"{as_given(scalar)} has {'a' if zoned else 'no'} time zone, and values of type "
+                f"{show_input(scalar)} has {'a' if zoned else 'no'} time zone, and values of type "
                 f"{dtype} have {'none' if zoned else 'one'}",
                 where=where,
                 remedy="leave tzinfo= out, or give the column a time zone"
@@ -267,13 +267,13 @@ def number_of(scalar: object, dtype: DType, where: str) -> Fraction:
         return exact(int(scalar) if isinstance(scalar, bool) else scalar)
     except (TypeError, ValueError, ZeroDivisionError):
         raise InvalidBounds(
-            f"{as_given(scalar)} is not a finite number",
+            f"{show_input(scalar)} is not a finite number",
             where=where,
             remedy="give finite numbers, (low, high)",
         ) from None
 
 
-def given_numbers(scalars: Iterable[Any], dtype: DType, where: str) -> Sequence[Fraction]:
+def read_numbers(scalars: Iterable[Any], dtype: DType, where: str) -> Sequence[Fraction]:
     """Many constants that a user wrote, as `number_of` reads each. Raises `InvalidBounds` when one
     is NaN, infinite, or not a value of that type.
     """
@@ -403,7 +403,7 @@ def read_quantiles(given: Number | tuple[Number, ...], value: Value) -> tuple[Fr
     """One or several quantiles, as fractions. Raises `InvalidBounds` for what is no number between
     0 and 1, or has more than six decimals; and for none at all.
     """
-    where = f"{words(value.tree)}.dp_quantile({as_given(given)})"
+    where = f"{words(value.tree)}.dp_quantile({show_input(given)})"
     found = []
     for q in given if isinstance(given, tuple) else (given,):
         try:
@@ -412,7 +412,8 @@ def read_quantiles(given: Number | tuple[Number, ...], value: Value) -> tuple[Fr
             number = Fraction(-1)
         if not 0 <= number <= 1 or number.denominator > 10**6:
             raise InvalidBounds(
-                f"a quantile must lie between 0 and 1 with at most six decimals, not {as_given(q)}",
+                "a quantile must lie between 0 and 1 with at most six decimals, not "
+                f"{show_input(q)}",
                 where=where,
                 remedy="write for example 0.5 for the median",
             )

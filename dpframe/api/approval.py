@@ -154,7 +154,7 @@ def _outside(plan: Plan, approvals: Sequence[Approval]) -> str:
     for approval in reversed(approvals):
         if approval.allowed and _is_of(approval, plan, ""):
             wrong = [
-                f"{name} is {given[name].shown}, and the approval is for {found.words}"
+                f"{name} is {given[name].value_words}, and the approval is for {found.words}"
                 for name, found in approval.allowed
                 if not found.covers(given[name])
             ]

@@ -10,7 +10,7 @@ from typing import cast
 import polars as pl
 
 from dpframe.api.column_types import Column
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.errors import UnsupportedOperation
 from dpframe.sealed import sealed
 
@@ -43,7 +43,7 @@ def col(name: str | pl.Expr, *more: str) -> Column:
     for each in (name, *more):
         if not isinstance(each, str):
             raise UnsupportedOperation(
-                f"{as_given(each)} is not the name of a column",
+                f"{show_input(each)} is not the name of a column",
                 where="dp.col(...)",
                 remedy='write for example dp.col("age")',
             )

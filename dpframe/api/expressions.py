@@ -22,14 +22,14 @@ from dpframe.aggregates.aggregate import (
     Aggregate,
     AggregateSpec,
     OutputSpec,
-    written_arguments,
+    write_arguments,
 )
 from dpframe.aggregates.values import is_listed
 from dpframe.api.no_raw_access import meant_by_method
 from dpframe.api.registration import AGGREGATES
 from dpframe.core import tree
 from dpframe.core.dtypes import Columns, DType
-from dpframe.core.exact import Number, as_given, exact
+from dpframe.core.exact import Number, exact, show_input
 from dpframe.core.tree import Named
 from dpframe.errors import DPFrameError, InvalidBounds, InvalidBudget, UnsupportedOperation
 from dpframe.parse.hints import Node, aggregates, function_key, function_name, node_name
@@ -87,7 +87,7 @@ def constant(value: Any, op: str) -> pl.Expr:
     except FAILURES:
         raise UnsupportedOperation(
             f"a value of type {type(value).__name__} is not a constant",
-            where=f"{op}({as_given(value)})",
+            where=f"{op}({show_input(value)})",
             remedy=f"fill with a number, string, date or Boolean: {op}(0)",
         ) from None
 
@@ -100,7 +100,7 @@ def equality(name: str, value: Any) -> pl.Expr:
     except FAILURES:
         raise UnsupportedOperation(
             f"a value of type {type(value).__name__} is not a constant",
-            where=f"filter({name}={as_given(value)})",
+            where=f"filter({name}={show_input(value)})",
             remedy=f"write a number, string, date or Boolean: filter({name}=0)",
         ) from None
     return condition
@@ -148,7 +148,7 @@ def listed(values: Iterable[Any], what: str) -> tuple[Any, ...]:
     alone = getattr(values, "ndim", 1) == 0  # an array of one number is no list
     if alone or isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InvalidBounds(
-            f"{as_given(values)} is not a list of values",
+            f"{show_input(values)} is not a list of values",
             where=f"{what}(...)",
             remedy="write the values in a list: [...]",
         )
@@ -382,7 +382,7 @@ class DPExpr(pl.Expr):
         spec = self._spec
         if any(isinstance(a, (pl.Expr, pl.Series)) for a in arguments):
             raise _no_rows(f"{self._words()}.{method}(...)", method)
-        said = ", ".join(map(as_given, arguments))
+        said = ", ".join(map(show_input, arguments))
         try:
             post = getattr(_post_of(spec), method)(*arguments)
         except FAILURES:
@@ -430,7 +430,7 @@ def _text(given: object, what: str) -> str:
     if isinstance(given, str):
         return given
     raise UnsupportedOperation(
-        f"a name cannot begin or end with {as_given(given)}",
+        f"a name cannot begin or end with {show_input(given)}",
         where=f".name.{what}(...)",
         remedy=f'write a text: .name.{what}("_")',
     )
@@ -503,7 +503,7 @@ def _operand(
     if not isinstance(other, (int, float, Decimal, np.number)):
         raise UnsupportedOperation(
             f"a dp result cannot be combined with a {type(other).__name__}",
-            where=f"{mine()} {symbol} {as_given(other)}",
+            where=f"{mine()} {symbol} {show_input(other)}",
             remedy="use numbers or other dp expressions, and compute the rest with the "
             "released numbers",
         )
@@ -513,7 +513,7 @@ def _operand(
     except FAILURES:
         raise UnsupportedOperation(
             f"Polars cannot hold this {type(number).__name__}",
-            where=f"{mine()} {symbol} {as_given(number)}",
+            where=f"{mine()} {symbol} {show_input(number)}",
             remedy="use a finite number of less than 38 digits, or a float",
         ) from None
 
@@ -541,7 +541,7 @@ def _no_rows(where: str, what: str) -> UnsupportedOperation:
 
 def _spec_words(spec: AggregateSpec) -> str:
     below = [] if spec.denominator is None else [_shown(spec.denominator)]
-    said = ", ".join([*below, *written_arguments(spec.aggregate)])
+    said = ", ".join([*below, *write_arguments(spec.aggregate)])
     method = spec.aggregate.method
     if spec.expression is None:
         return f"dp.{method}({said})"
@@ -569,7 +569,7 @@ def require_rows_of(per: object, method: str) -> None:
         return
     raise UnsupportedOperation(
         f"dp_{method} works per row, not per individual",
-        where=f"dp_{method}(per={as_given(per)})",
+        where=f"dp_{method}(per={show_input(per)})",
         remedy=(
             "add .limit_rows(1) for one row of each individual",
             'use dp_histogram or dp_quantile with per="unit", which work on totals of individuals',
@@ -597,14 +597,14 @@ def make(
         )
     if column is not None and not isinstance(column, (pl.Expr, Named)):
         raise UnsupportedOperation(
-            f"dp_{kind} takes a column name or a Polars expression, not {as_given(column)}",
+            f"dp_{kind} takes a column name or a Polars expression, not {show_input(column)}",
             remedy='write for example pl.col("age")',
         )
     accepted = aggregate.mechanisms
     if mechanism not in accepted:
         raise UnsupportedOperation(
-            f"mechanism {as_given(mechanism)} cannot release a {kind}",
-            where=f"dp_{kind}(mechanism={as_given(mechanism)})",
+            f"mechanism {show_input(mechanism)} cannot release a {kind}",
+            where=f"dp_{kind}(mechanism={show_input(mechanism)})",
             remedy="use one of " + ", ".join(repr(m) for m in accepted),
         )
     asked = _clean(aggregate), column, _weight(weight, kind), mechanism, score, denominator
@@ -624,7 +624,7 @@ def _clean(aggregate: Aggregate) -> Aggregate:
         if name in _FLAGS:
             if not isinstance(given, (bool, np.bool_)):
                 raise UnsupportedOperation(
-                    f"{as_given(given)} is not True or False",
+                    f"{show_input(given)} is not True or False",
                     where=where,
                     remedy="write True or False",
                 )
@@ -667,8 +667,8 @@ def _weight(weight: Number, kind: str) -> Fraction:
     if not 1 / _MOST_WEIGHT <= number <= _MOST_WEIGHT:
         sensible = " between 1e-60 and 1e60" if number > 0 else ""
         raise InvalidBudget(
-            f"a weight must be a positive number{sensible}, not {as_given(weight)}",
-            where=f"dp_{kind}(weight={as_given(weight)})",
+            f"a weight must be a positive number{sensible}, not {show_input(weight)}",
+            where=f"dp_{kind}(weight={show_input(weight)})",
             remedy="write weight=2 for twice the share of the cost",
         )
     return number

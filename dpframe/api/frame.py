@@ -50,7 +50,7 @@ from dpframe.api.query import (
 )
 from dpframe.api.source import Source, Sources, refuse_protected_keys
 from dpframe.core.dtypes import Columns, Domain, DType
-from dpframe.core.exact import Number, as_given
+from dpframe.core.exact import Number, show_input
 from dpframe.core.tree import Call, Column, Literal, Named
 from dpframe.errors import (
     DPFrameError,
@@ -197,7 +197,7 @@ def require_flag(value: object, where: str) -> bool:
     """The value, if it is True or False."""
     if not isinstance(value, bool):
         raise UnsupportedOperation(
-            f"{as_given(value)} is neither True nor False",
+            f"{show_input(value)} is neither True nor False",
             where=where,
             remedy="write True or False",
         )
@@ -206,7 +206,7 @@ def require_flag(value: object, where: str) -> bool:
 
 def falling_column(order_by: str | None, columns: Columns) -> tuple[pl.Expr, str]:
     """A column whose values fall where those of another rise, and a name for it."""
-    where = f"limit_rows(..., order_by={as_given(order_by)}, descending=True)"
+    where = f"limit_rows(..., order_by={show_input(order_by)}, descending=True)"
     if order_by is None:
         raise UnsupportedOperation(
             "descending=True needs order_by=",

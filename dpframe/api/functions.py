@@ -36,7 +36,7 @@ from dpframe.api.expressions import (
     require_rows_of,
 )
 from dpframe.api.registration import AGGREGATES
-from dpframe.core.exact import Number, as_given
+from dpframe.core.exact import Number, show_input
 from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.parse.groups import SetsAsked
 from dpframe.sealed import sealed
@@ -292,7 +292,7 @@ def _below(denominator: IntoColumn) -> pl.Expr:
         return denominator
     raise UnsupportedOperation(
         "the denominator of a ratio is a column or a row-wise expression, not "
-        f"{as_given(denominator)}",
+        f"{show_input(denominator)}",
         where="dp_ratio(denominator=...)",
         remedy='write pl.col("a").dp_ratio("b", (0, high), denominator_bounds=(0, high))',
     )
@@ -355,7 +355,7 @@ def bounds(column: IntoColumn, *, weight: Number = 1.0, mechanism: Noise = "auto
 def _ddof(ddof: int) -> int:
     if not isinstance(ddof, int) or isinstance(ddof, bool) or not 0 <= ddof < 2**31:
         raise InvalidBounds(
-            f"ddof must be an integer from 0 to 2**31 - 1, not {as_given(ddof)}",
+            f"ddof must be an integer from 0 to 2**31 - 1, not {show_input(ddof)}",
             where="ddof",
             remedy="write ddof=1",
         )
@@ -504,7 +504,7 @@ def argmax(
     """
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
         raise InvalidBounds(
-            f"k must be a positive integer, not {as_given(k)}",
+            f"k must be a positive integer, not {show_input(k)}",
             where="dp_argmax(k=...)",
             remedy="write k=1 for the best candidate",
         )
@@ -688,7 +688,7 @@ def grouping_sets(sets: Iterable[Any]) -> SetsAsked:
     if isinstance(sets, (str, pl.Expr)) or not isinstance(sets, Iterable):
         raise UnsupportedOperation(
             "grouping sets are a list of tuples of columns",
-            where=f"grouping_sets({as_given(sets)})",
+            where=f"grouping_sets({show_input(sets)})",
             remedy='write for example dp.grouping_sets([("country", "sex"), ("country",), ()])',
         )
     found = [list(s) if isinstance(s, (list, tuple)) else [s] for s in sets]

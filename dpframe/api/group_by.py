@@ -29,7 +29,7 @@ from dpframe.api.limits import query_or_missing_limit
 from dpframe.api.no_raw_access import GROUP_HINTS, GROUP_REASONS, NoRawAccess
 from dpframe.api.payer import ProtectedRows
 from dpframe.api.query import PrivateQuery
-from dpframe.core.exact import Number, as_given
+from dpframe.core.exact import Number, show_input
 from dpframe.errors import DPFrameError, InvalidBudget, UnsupportedOperation
 from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Relation
@@ -278,7 +278,7 @@ class PrivateGroupBy(NoRawAccess, Shortcuts):
         while name in self._groups.names:
             name += "_"
         spec = make(GroupKeys(rounds), None)._spec
-        said = "" if rounds is None else f"rounds={as_given(rounds)}"
+        said = "" if rounds is None else f"rounds={show_input(rounds)}"
         keys = DPExpr(replace(spec, words=f"dp_groups({said})", alias=name))
         return query_of(self._rows, self._groups, [keys], {})
 

@@ -30,7 +30,7 @@ from dpframe.api.payer import Payer, ProtectedRows, Spend
 from dpframe.api.source import Source, Sources
 from dpframe.core import tree
 from dpframe.core.dtypes import FLOAT64, INT64, Columns
-from dpframe.core.exact import Number, as_given, exact
+from dpframe.core.exact import Number, exact, show_input
 from dpframe.core.tree import Column, Named, Tree
 from dpframe.core.units import Identifier, norm_in_parts, parts_in_each
 from dpframe.errors import (
@@ -41,8 +41,7 @@ from dpframe.errors import (
     UnsupportedOperation,
 )
 from dpframe.frames.contribution_limits import LimitGroups, LimitNorm, LimitRows
-from dpframe.frames.contributions import spread_of
-from dpframe.frames.contributions import unlimited as unlimited_refusal
+from dpframe.frames.contributions import spread_of, unlimited_refusal
 from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.per_individual import FULLEST, GROUPS, ROWS, Extremes, PerIndividual
 from dpframe.frames.relation import Relation, Step
@@ -100,7 +99,7 @@ def read_spend(for_spend: Mapping[str, Number]) -> Spend:
     known = {"epsilon", "delta", "rho"}
     if not isinstance(for_spend, Mapping) or not for_spend or not known >= set(for_spend):
         raise InvalidBudget(
-            f"{as_given(for_spend)} is not a spend",
+            f"{show_input(for_spend)} is not a spend",
             where="suggest_limits(for_spend=...)",
             remedy='write for example for_spend={"epsilon": 1}, with epsilon and delta, or rho',
         )
@@ -470,7 +469,7 @@ def require_limits(limits: object) -> None:
     """Refuse an unknown value of ``limits=``."""
     if limits is not None and limits != "auto":
         raise UnsupportedOperation(
-            f'limits={as_given(limits)} is neither "auto" nor None',
+            f'limits={show_input(limits)} is neither "auto" nor None',
             where="limits=...",
             remedy=(
                 "leave limits= out",
@@ -623,7 +622,7 @@ class LimitsOfRows:
         noise = tuple(known.get(end, math.inf) for end in ends)
         by_limit = dict(zip(LIMITS, self.sizes, strict=False))
         sizes = tuple(by_limit.get(end, _ENDLESS) for end in ends) if self.sizes else ()
-        loss = LimitRule(tuple(ends), noise, sizes, law, self.is_normal).found(counts)
+        loss = LimitRule(tuple(ends), noise, sizes, law, self.is_normal).best_loss(counts)
         bias, left = loss.dropped / self.groups, loss.noise / self.groups
         return {
             "limit": "limit_rows",
@@ -883,7 +882,7 @@ def share_of(coverage: Number) -> Fraction:
         share = Fraction(0)
     if not 0 < share < 1:
         raise InvalidBounds(
-            f"coverage={as_given(coverage)} does not lie between 0 and 1",
+            f"coverage={show_input(coverage)} does not lie between 0 and 1",
             where="coverage",
             remedy="write for example coverage=0.95",
         )

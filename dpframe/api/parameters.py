@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.core.parameters import NAME, Held, NotAValue, Parameter, ParameterType
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.ledger.approvals import Allowed, Range, read_range
@@ -106,7 +106,7 @@ class Parameters:
         except NotAValue as error:
             wrong, place = (default, "default") if text is None else (text, place)
             raise UnsupportedOperation(
-                f"the parameter {name!r} is of type {kind.words()}, and {as_given(wrong)} is not",
+                f"the parameter {name!r} is of type {kind.words()}, and {show_input(wrong)} is not",
                 where=f"{place} of parameter {name!r}" if text is None else place,
                 remedy=str(error),
             ) from None
@@ -138,7 +138,7 @@ class Parameters:
 def not_of(name: str, kind: ParameterType, text: str) -> UnsupportedOperation:
     """The refusal of what are no values of a parameter."""
     return UnsupportedOperation(
-        f"the parameter {name!r} is of type {kind.words()}, and {as_given(text)} are "
+        f"the parameter {name!r} is of type {kind.words()}, and {show_input(text)} are "
         "not values of that type",
         where=f"--param {name}",
         remedy="write LOW..HIGH, several values with commas or as JSON, or any",
@@ -239,7 +239,7 @@ def parameter(name: str, dtype: IntoType, default: object = None) -> ParameterVa
     """
     if not isinstance(name, str):
         raise UnsupportedOperation(
-            f"the name of a parameter is text, not {as_given(name)}",
+            f"the name of a parameter is text, not {show_input(name)}",
             where="dp.parameter(...)",
             remedy='write for example dp.parameter("day", pl.Date)',
         )
@@ -248,7 +248,7 @@ def parameter(name: str, dtype: IntoType, default: object = None) -> ParameterVa
     current = _current.get()
     declared = Parameters({}) if current is None else current
     found = declared.declare(name, type_of(dtype), default)
-    held = found.held
+    held = found.typed_value
     value = list(held) if isinstance(held, tuple) else held
     made = ParameterValue._from_pyexpr(_literal(value, found).alias(mark(found))._pyexpr)
     assert isinstance(made, ParameterValue)
@@ -288,7 +288,7 @@ def type_of(dtype: object) -> ParameterType:
         return _typed(dtype)
     except (DPFrameError, NotAValue, TypeError, *FAILURES):
         raise UnsupportedOperation(
-            f"a parameter cannot be of type {as_given(dtype)}",
+            f"a parameter cannot be of type {show_input(dtype)}",
             where="dp.parameter(..., dtype)",
             remedy="use pl.Date, pl.Datetime, pl.Int64, pl.Float64, pl.Decimal, pl.Boolean, "
             "pl.String, or pl.List of one of them",

@@ -26,7 +26,7 @@ from dpframe.api.source import Source, Sources, open_together
 from dpframe.charge import accuracy_within, slack_beside_accuracy, spend_in, spend_within
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.edition import as_the_edition_before
-from dpframe.core.exact import Number, as_given, exact, nearest
+from dpframe.core.exact import Number, exact, nearest, show_input
 from dpframe.core.parameters import Parameter
 from dpframe.core.units import Identifier, Unit
 from dpframe.core.windows import NAMES, Every, Windows, number_of
@@ -281,7 +281,7 @@ class Payer:
         found, place = prepared.under(done.place), done.place
         after = warn_of_results(found, done.frames, done.doubts, place, self.warned)
         warnings = [tuple(dict.fromkeys((*a, *b))) for a, b in zip(before, after, strict=True)]
-        answers = [answers_of(*one) for one in found.answered()]
+        answers = [answers_of(*one) for one in found.queries_and_laws()]
         if prepared.limits is not None and place is None:
             # versions before did not record under which limit a result was computed
             answers = [{} for _ in answers]
@@ -289,7 +289,7 @@ class Payer:
         releases = done.released(prepared.plan, answers, plain, warnings)
         is_found = prepared.limits is not None
         under = prepared.option(place).plan if is_found and place is not None else None
-        return releases.after(prepared.found(done.frames[0], place), under)
+        return releases.after(prepared.limit_words(done.frames[0], place), under)
 
     def is_name(self, name: str | None, source: Source) -> bool:
         """Whether a frame that is protected was given a name that no other one has."""
@@ -322,7 +322,7 @@ class Payer:
         bound, per = self.ledger.bound, self.ledger.per
         budget = StatedBudget(self.ledger.name, identity, bound.whole, bound.counted, per)
         prepared = pipeline.with_physical(pipeline.stating(prepared, budget))
-        prepared = pipeline.given(prepared, self._given(prepared.plan))
+        prepared = pipeline.with_parameters(prepared, self._given(prepared.plan))
         windows = prepared.plan.windows
         if per is not None and windows is not None:
             return pipeline.with_remaining(prepared, self.remaining_in(windows))
@@ -466,7 +466,7 @@ class SessionBudget:
             return self._payer.remaining_in(Windows(every, 0, -1))
         if not isinstance(day, date):
             raise InvalidBudget(
-                f"{as_given(day)} is not a day",
+                f"{show_input(day)} is not a day",
                 where="session.remaining_in(...)",
                 remedy="give a datetime.date",
             )

@@ -32,7 +32,7 @@ from dpframe.api.release import Release
 from dpframe.api.reuse import Reuse, ReusePolicy
 from dpframe.api.source import Source, Sources, origins_of, protected_source
 from dpframe.audit import Audit, audit
-from dpframe.core.exact import Number, as_given, exact
+from dpframe.core.exact import Number, exact, show_input
 from dpframe.errors import (
     DPFrameError,
     InvalidBudget,
@@ -44,7 +44,7 @@ from dpframe.frames.relation import Relation, frames_of
 from dpframe.lower.engines.polars_engine import POLARS, PolarsMode
 from dpframe.optimise.mechanisms import Split
 from dpframe.optimise.queries import Queries
-from dpframe.release import Intervals, made_up_result, read_intervals
+from dpframe.release import Intervals, make_up_result, read_intervals
 from dpframe.report import Format, Plan
 from dpframe.report.notebook import query_html
 from dpframe.rows.failures import FAILURES
@@ -77,11 +77,11 @@ def named_spend(places: int = 0) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 def _unnamed(method: str, given: object, places: int) -> InvalidBudget:
     number = isinstance(given, (int, float)) and not isinstance(given, bool)
-    shown = as_given(given) if number else "1"
+    shown = show_input(given) if number else "1"
     before = "..., " * places
     return InvalidBudget(
-        f"the spend {as_given(given) if number else f'a {type(given).__name__}'} needs a name",
-        where=f".{method}({before}{as_given(given) if number else '...'})",
+        f"the spend {show_input(given) if number else f'a {type(given).__name__}'} needs a name",
+        where=f".{method}({before}{show_input(given) if number else '...'})",
         remedy=(
             f"write .{method}({before}epsilon={shown})",
             f"write .{method}({before}rho={shown}) in a session with rho",
@@ -116,7 +116,7 @@ class Changes:
 
     def then(self, step: Change, query: Query) -> Changes:
         """With one more change, which is tried on made-up numbers first."""
-        result = self.of(made_up_result(query))
+        result = self.of(make_up_result(query))
         try:
             step.of(result)
         except pl.exceptions.ColumnNotFoundError as error:
@@ -657,7 +657,7 @@ class PrivateQuery(NoRawAccess):
         """
         if isinstance(runs, bool) or not isinstance(runs, int) or not 2 <= runs <= MOST_RUNS:
             raise UnsupportedOperation(
-                f"a simulation has between 2 and {MOST_RUNS} runs, not {as_given(runs)}",
+                f"a simulation has between 2 and {MOST_RUNS} runs, not {show_input(runs)}",
                 where="simulate(..., runs=...)",
                 remedy="write for example runs=100",
             )
@@ -980,7 +980,7 @@ def _shares(weights: Sequence[Number] | None, queries: int) -> tuple[Fraction, .
         return None
     if not isinstance(weights, (list, tuple)) or len(weights) != queries:
         raise InvalidBudget(
-            f"there is one weight for each of the {queries} queries, not {as_given(weights)}",
+            f"there is one weight for each of the {queries} queries, not {show_input(weights)}",
             where="weights=...",
             remedy=f"write for example weights={[1] * queries}",
         )
@@ -994,7 +994,7 @@ def _share(weight: Number) -> Fraction:
         found = Fraction(0)
     if found <= 0:
         raise InvalidBudget(
-            f"the weight of a query is a number above 0, not {as_given(weight)}",
+            f"the weight of a query is a number above 0, not {show_input(weight)}",
             where="weights=...",
             remedy="write for example weights=[2, 1], which lets the first query cost twice "
             "as much",

@@ -22,7 +22,7 @@ from dpframe.aggregates.margins import by_words
 from dpframe.aggregates.reconstructed_error import Ranges
 from dpframe.api.files import destination, write, write_page
 from dpframe.core.budget import Budget
-from dpframe.core.exact import Number, as_given
+from dpframe.core.exact import Number, show_input
 from dpframe.core.units import Rows
 from dpframe.errors import (
     DroppedRows,
@@ -106,7 +106,7 @@ class Answers:
         self, frame: pl.DataFrame, low: object, high: object, where: Mapping[str, Any]
     ) -> Estimate:
         """The number of rows between two edges, in one group."""
-        said = f"between({as_given(low)}, {as_given(high)})"
+        said = f"between({show_input(low)}, {show_input(high)})"
         start, stop = (self.ranges.place(edge, said) for edge in (low, high))
         if start >= stop:
             raise InvalidBounds(
@@ -174,7 +174,7 @@ def _is_key(frame: pl.DataFrame, name: str, key: Any, said: str) -> pl.Expr:
         frame.head(0).filter(condition)
     except FAILURES:
         raise UnsupportedOperation(
-            f"{as_given(key)} is not a value of {name!r}",
+            f"{show_input(key)} is not a value of {name!r}",
             where=said,
             remedy="write a key as release.frame has it",
         ) from None
@@ -332,8 +332,8 @@ def _of_dropped(
         return
     yield Doubt(
         "DroppedRows",
-        f"{prepared.found(histogram, place)}; interval=0.95 covers this. If you know the most that "
-        "one person has, write the limit, such as .limit_rows(n)",
+        f"{prepared.limit_words(histogram, place)}; interval=0.95 covers this. If you know the "
+        "most that one person has, write the limit, such as .limit_rows(n)",
     )
 
 

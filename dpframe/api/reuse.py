@@ -20,7 +20,7 @@ import polars as pl
 from dpframe.aggregates.aggregate import Query
 from dpframe.api.files import Content, NotKept, kept_blobs, pack, unpack
 from dpframe.api.release import Answers, Releases
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.errors import DPFrameError, LedgerError, PlanMismatch, UnsupportedOperation
 from dpframe.frames.definition import definition
 from dpframe.frames.relation import chain_words, frames_of
@@ -120,7 +120,7 @@ class ReusePolicy:
     def __post_init__(self) -> None:
         if self.reuse not in get_args(Reuse):
             raise UnsupportedOperation(
-                f"reuse={as_given(self.reuse)} is not known",
+                f"reuse={show_input(self.reuse)} is not known",
                 where="collect(..., reuse=...)",
                 remedy='write reuse="never" or reuse="same"',
             )
@@ -207,7 +207,7 @@ def _types(queries: Sequence[Query], plan: Plan) -> str:
     each = zip(queries, by, strict=True)
     types = [types_read(q.relation, keys, *asked) for q, keys in each]
     frames = (frame for query in queries for frame in frames_of(query.relation))
-    owners = [frame.owners.told() for frame in frames if frame.owners is not None]
+    owners = [frame.owners.parts() for frame in frames if frame.owners is not None]
     return digest_of_types([*types, owners] if owners else types)
 
 

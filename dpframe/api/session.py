@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, overload
 import polars as pl
 
 from dpframe import pipeline
-from dpframe.aggregates.histogram import listed_categories
+from dpframe.aggregates.histogram import read_categories
 from dpframe.aggregates.values import pair
 from dpframe.api.expressions import IntoBounds, IntoKeys, flat, require_rows
 from dpframe.api.frame import PrivateFrame, rows_of
@@ -37,7 +37,7 @@ from dpframe.api.stream import Stream, StreamRequest
 from dpframe.charge import budget_of, resolve_composition
 from dpframe.core.budget import Budget
 from dpframe.core.dtypes import Domain, columns, domain_of_dtype
-from dpframe.core.exact import Number, as_given
+from dpframe.core.exact import Number, show_input
 from dpframe.core.interval import Interval
 from dpframe.core.units import Identifier, Unit, as_unit
 from dpframe.core.windows import Every, as_every
@@ -70,7 +70,7 @@ def declare_columns(
     table = {n: domain_of_dtype(t) for n, t in schema_from_polars(source.schema).items()}
     for name, ends in _declarations(bounds, "bounds", "(low, high)"):
         found = _column(table, name, "bounds")
-        where = f"protect(..., bounds={{{name!r}: {as_given(ends)}}})"
+        where = f"protect(..., bounds={{{name!r}: {show_input(ends)}}})"
         if not found.dtype.is_ordered:
             raise InvalidBounds(
                 f"a column of type {found.dtype} has no bounds",
@@ -95,11 +95,11 @@ def declare_columns(
         where = f"protect(..., categories={{{name!r}: ...}})"
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise InvalidBounds(
-                f"categories are a list of values, not {as_given(values)}",
+                f"categories are a list of values, not {show_input(values)}",
                 where=where,
                 remedy=f'write categories={{{name!r}: ["a", "b"]}}',
             )
-        listed = listed_categories(list(values), found, where)
+        listed = read_categories(list(values), found, where)
         table[name] = replace(found, categories=tuple(v for v in listed if v is not None))
     return columns(table)
 
@@ -111,7 +111,7 @@ def read_typical(
     found = []
     for name, value in _declarations(given, "typical values", "3000"):
         known = _column(table, name, "typical")
-        where = f"protect(..., typical={{{name!r}: {as_given(value)}}})"
+        where = f"protect(..., typical={{{name!r}: {show_input(value)}}})"
         if not known.dtype.is_numeric:
             raise InvalidBounds(
                 f"a column of type {known.dtype} has no typical number",
@@ -259,8 +259,8 @@ class Through:
         apart = self.on is None and self.left_on is not None and self.right_on is not None
         if not (both or apart) or not all(isinstance(name, str) for name in self._names):
             raise UnsupportedOperation(
-                f"the key is one column, not on={as_given(self.on)}, "
-                f"left_on={as_given(self.left_on)}, right_on={as_given(self.right_on)}",
+                f"the key is one column, not on={show_input(self.on)}, "
+                f"left_on={show_input(self.left_on)}, right_on={show_input(self.right_on)}",
                 where=_WHERE,
                 remedy='write dp.Through(orders, on="order"), or left_on= and right_on=',
             )
@@ -569,7 +569,7 @@ class Session(SessionBudget):
             raise UnsupportedOperation(
                 f"the session protects {payer.unit.kind}, and this frame would be protected as "
                 f"{who.kind}",
-                where=f"unit={as_given(unit)}",
+                where=f"unit={show_input(unit)}",
                 why="their costs do not add up",
                 remedy="open another session for this kind of unit",
             )

@@ -35,7 +35,7 @@ from dpframe.api.readers import (
     remarks_of,
 )
 from dpframe.core.dtypes import columns, domain_of_dtype
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.core.units import Identifier
 from dpframe.errors import (
     DPFrameError,
@@ -46,7 +46,7 @@ from dpframe.errors import (
 )
 from dpframe.frames.contribution_limits import LimitRows
 from dpframe.frames.facts import protected_facts
-from dpframe.frames.joins import joined
+from dpframe.frames.joins import join_frames
 from dpframe.frames.relation import Relation
 from dpframe.lower import Execution, require_threads
 from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed, planning_engine
@@ -63,8 +63,8 @@ from dpframe.lower.engines.scans import guarded, kinds_of, require_no_pushdown
 from dpframe.lower.spill import can_sink
 from dpframe.lower.text_files import (
     WITHOUT_DATA,
-    declared_types,
     no_file,
+    read_types,
     text_files,
     text_kind,
     text_types,
@@ -480,7 +480,7 @@ class Source:
         """
         if not isinstance(spill, bool):
             raise UnsupportedOperation(
-                f"{as_given(spill)} is neither True nor False",
+                f"{show_input(spill)} is neither True nor False",
                 where="session.protect(..., spill=...)",
                 remedy="write spill=True or spill=False",
             )
@@ -488,7 +488,7 @@ class Source:
         if size is not None and not isinstance(self.engine, PolarsEngine):
             raise UnsupportedOperation(
                 f"{self.engine.label} keeps within a limit of its own",
-                where=f"session.protect(..., memory={as_given(memory)})",
+                where=f"session.protect(..., memory={show_input(memory)})",
                 remedy="leave memory= out, and set the limit in the engine, such as SET "
                 "memory_limit = '2GB' on DuckDB",
             )
@@ -547,7 +547,7 @@ class Source:
             schema = pl.Schema({**self.schema, who: owners.schema[who]})
             return self._unread(schema, read, remarks, (owners, key))
         pairs = owners._data.select(key[1], who).drop_nulls().unique()
-        data = joined(self._data, pairs, [key], types, {who: who}, "inner", pl)
+        data = join_frames(self._data, pairs, [key], types, {who: who}, "inner", pl)
         data = data.select(unordered(pl, pl.col(name)).alias(name) for name in (*types, who))
         about = self._given, remarks, self._options, (owners, key)
         return Source(data, of_one([self.engine, owners.engine]), None, *about)
@@ -786,7 +786,7 @@ def _stated(frame: object, engine: str | None, schema: object, storage_options: 
     path, is_text = frame, text_kind(frame) is not None
     if is_text:
         _require_no_spark(engine)
-    types = text_types(path, schema) if is_text else declared_types(schema)
+    types = text_types(path, schema) if is_text else read_types(schema)
     planning = planning_engine(path, engine)
 
     def read() -> Source:

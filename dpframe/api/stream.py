@@ -14,7 +14,7 @@ from dpframe.api.release import warn_of_queries
 from dpframe.api.source import Source, Sources
 from dpframe.core import windows
 from dpframe.core.budget import Budget
-from dpframe.core.exact import Number, as_given
+from dpframe.core.exact import Number, show_input
 from dpframe.errors import LedgerError, TooEarly, UnsupportedOperation, require
 from dpframe.frames.schedule import Schedule
 from dpframe.ledger.streaming import STAYS, digest_of
@@ -25,7 +25,7 @@ from dpframe.plan import confidence_of
 from dpframe.release import Drawn, RunningResults
 from dpframe.report import Plan
 from dpframe.sealed import all_sealed
-from dpframe.streaming import definition_of, draw, kept_of, results_of, resumed, types_of
+from dpframe.streaming import definition_of, describe_opening, draw, results_of, resume, types_of
 
 Contents: TypeAlias = "list[tuple[Batch, Drawn | None]]"
 """The draws; None for a draw that is lost or was changed since it was recorded."""
@@ -48,7 +48,7 @@ class StreamRequest:
     def opening(self) -> StreamOpening:
         """What the ledger is to keep of it."""
         definition = definition_of(self.prepared, self.schedule, self.monotone)
-        kept = kept_of(self.prepared, self.schedule, self.monotone, self.spend.fields())
+        kept = describe_opening(self.prepared, self.schedule, self.monotone, self.spend.fields())
         types = types_of(self.prepared, self.schedule)
         return StreamOpening(self.name, definition, self.schedule.periods, kept, types)
 
@@ -57,7 +57,7 @@ class StreamRequest:
         definition = definition_of(self.prepared, self.schedule, self.monotone)
         if opened.kept is None or opened.definition == definition:
             return self
-        before = resumed(self.prepared, opened.kept, self.name, self.prepared.plan.cost)
+        before = resume(self.prepared, opened.kept, self.name, self.prepared.plan.cost)
         return replace(self, prepared=before)
 
     def due(self, number: int) -> dt.datetime | None:
@@ -346,7 +346,7 @@ def _require_undoubted(opened: OpenedStream) -> None:
 def _first(number: int, length: object) -> int:
     if isinstance(length, bool) or not isinstance(length, int) or length < 1:
         raise UnsupportedOperation(
-            f"a window has a positive number of periods, not {as_given(length)}",
+            f"a window has a positive number of periods, not {show_input(length)}",
             where="window(..., length)",
             remedy="write for example 7",
         )

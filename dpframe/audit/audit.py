@@ -43,7 +43,7 @@ from dpframe.audit.likelihood import (
     is_noise_alone,
 )
 from dpframe.audit.neighbours import Neighbours, at_once, worst_neighbours
-from dpframe.core.exact import Number, as_given, exact
+from dpframe.core.exact import Number, exact, show_input
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.per_individual import rounds_of
 from dpframe.progress import progress
@@ -109,7 +109,7 @@ def runs_at_once(prepared: pipeline.Prepared, pair: Neighbours) -> int:
             if part.entries(query.scope) != size:  # groups are the candidates
                 return 1
             slow = isinstance(part, QuantilesAtOnce)
-            each = _MOST_ENTRIES // _TUPLES if slow else 1 if part.weighted else part.candidates
+            each = _MOST_ENTRIES // _TUPLES if slow else 1 if part.has_weights else part.candidates
             entries += size * each
         elif isinstance(part, RootSums) or (isinstance(part, Margin) and not part.is_by_sets):
             entries += size * part.numbers
@@ -158,7 +158,7 @@ def _places(prepared: pipeline.Prepared, pair: Neighbours) -> Iterator[Place]:
                 yield key, group, 0
         else:
             for group in differing_groups(part, query, one, other)[:_MOST_PLACES]:
-                for winner in range(getattr(part, "chosen", 1)):
+                for winner in range(getattr(part, "picks", 1)):
                     yield key, group, winner
 
 
@@ -431,7 +431,7 @@ def _doubt(runs: int, confidence: Number | str) -> float:
     """The probability with which the bound may be too large."""
     if isinstance(runs, bool) or not isinstance(runs, int) or not FEWEST_RUNS <= runs <= MOST_RUNS:
         raise UnsupportedOperation(
-            f"an audit has between {FEWEST_RUNS} and {MOST_RUNS} runs, not {as_given(runs)}",
+            f"an audit has between {FEWEST_RUNS} and {MOST_RUNS} runs, not {show_input(runs)}",
             where="audit(runs=...)",
             remedy="write for example runs=10_000",
         )
@@ -441,13 +441,13 @@ def _doubt(runs: int, confidence: Number | str) -> float:
         found = Fraction(0)
     if not 0 < found < 1:
         raise UnsupportedOperation(
-            f"a confidence lies between 0 and 1, {as_given(confidence)} does not",
+            f"a confidence lies between 0 and 1, {show_input(confidence)} does not",
             where="audit(confidence=...)",
             remedy="write for example confidence=0.95",
         )
     if 1 - found < _LEAST_DOUBT:
         raise UnsupportedOperation(
-            f"the confidence {as_given(confidence)} is too near 1 for any number of runs",
+            f"the confidence {show_input(confidence)} is too near 1 for any number of runs",
             where="audit(confidence=...)",
             remedy="write at most confidence=0.999999999999",
         )

@@ -71,7 +71,7 @@ def reach_of(
         else:
             moved = changes_of(part, one, other)
             of_keys = isinstance(part, WeighedKeys)  # whose sensitivity is in parts already
-            whole_rows = use.sensitivity.scaled(Fraction(1 if of_keys else query.scope.parts))
+            whole_rows = use.sensitivity.scale(Fraction(1 if of_keys else query.scope.parts))
             bounds = whole_rows.l1, whole_rows.l2_squared
         l1 = sum(moved) / bounds[0]
         l2 = Fraction(sum(m * m for m in moved)) / bounds[1]
@@ -378,7 +378,7 @@ class _TupleLaw:
         self, part: QuantilesAtOnce, law: JointExponential, rows: Integers, points: Integers
     ) -> None:
         self._scale, self._row = float(law.scale), part.row
-        self._total, self._chosen = int(rows.sum()), part.chosen
+        self._total, self._chosen = int(rows.sum()), part.picks
         self._goals = [int(share * part.row) * self._total for share in part.parts]
         self._runs = _Runs.of(rows, points, part.candidates)
         ranks = self._runs.ranks

@@ -32,7 +32,7 @@ from dpframe.core.budget import GDP
 from dpframe.core.tree import Call, Tree
 from dpframe.frames.relation import Relation
 from dpframe.frames.row_steps import Filter
-from dpframe.lower import Execution, found_keys
+from dpframe.lower import Execution, find_keys
 from dpframe.rows.logic import And
 from dpframe.simulate.runs import Exact, ExactTables
 
@@ -185,7 +185,7 @@ def worst_crowds(
 
     inside = all(isinstance(one, QuantileTree) for one in at_once(prepared))
     each = _TRIES_INSIDE if inside else _TRIES_OUTSIDE
-    tries, most = each // max(one.chosen for one in at_once(prepared)), _FEW if inside else _MOST
+    tries, most = each // max(one.picks for one in at_once(prepared)), _FEW if inside else _MOST
     for number in range(tries):
         if number < tries // 4 or not known:
             some = tuple(picks.below(most) * (picks.below(3) > 0) for _ in kinds)
@@ -430,9 +430,9 @@ def _with_groups(query: Query, one: Frames, other: Frames) -> Query:
     """The query with every group of either frame, where groups are to be found."""
     if query.groups is None or not query.groups.discovered:
         return query
-    found = [found_keys(query.relation, query.groups, frames) for frames in (one, other)]
+    found = [find_keys(query.relation, query.groups, frames) for frames in (one, other)]
     keys = pl.concat(found).unique(maintain_order=True)
-    return replace(query, groups=query.groups.found(keys))
+    return replace(query, groups=query.groups.with_keys(keys))
 
 
 def _how_far(

@@ -428,7 +428,7 @@ class _Reader:
         if not isinstance(values, str) or not values.startswith(":"):
             return values
         found = self._parameters.get(values[1:])
-        held = None if found is None else found.held
+        held = None if found is None else found.typed_value
         if not isinstance(held, tuple):
             raise _WrongError(
                 f"[query] keys: {values} is not a parameter of a list",

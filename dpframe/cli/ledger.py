@@ -14,11 +14,11 @@ from typing import Any
 
 from dpframe.api.files import Content, NotKept, destination, require_result, write
 from dpframe.api.reuse import content_of, standing, words
-from dpframe.charge import budget_of, counted_in, resolve_composition
+from dpframe.charge import budget_of, convert_budget, resolve_composition
 from dpframe.cli.output import Announced, BadInput, print_help, print_record, say
 from dpframe.cli.pins import JSON, PLACE, Option, add_command, day, option, switch
 from dpframe.core.budget import Budget, amount
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.core.units import Identifier, Rows
 from dpframe.core.windows import NAMES, Windows, number_of
 from dpframe.errors import InvalidBudget, LedgerError, UnsupportedOperation
@@ -551,7 +551,7 @@ def _grant(parsed: Parsed) -> int:
         key = ApprovalKey.from_environment()
         renewing = partial(renewals, name=parsed.name, by=parsed.by, key=key)
     made = budgets.grant(
-        store, parsed.name, amounts, parsed.by, parsed.reason, counted_in, renewing
+        store, parsed.name, amounts, parsed.by, parsed.reason, convert_budget, renewing
     )
     return _print_budget(parsed, made)
 
@@ -580,7 +580,7 @@ def _left_on(account: Account, day: str) -> Budget:
         number = number_of(timeline.every, date.fromisoformat(day))
     except ValueError:
         raise InvalidBudget(
-            f"{as_given(day)} is not a day",
+            f"{show_input(day)} is not a day",
             where="--day",
             remedy="write for example --day 2026-11-22",
         ) from None

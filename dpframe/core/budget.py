@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from dpframe.core.exact import Number, as_given, exact, nearest, show
+from dpframe.core.exact import Number, exact, nearest, show, show_input
 from dpframe.errors import InvalidBounds, InvalidBudget
 from dpframe.sealed import all_sealed
 
@@ -40,7 +40,7 @@ def _wrong_amount(what: str, value: object, name: str) -> InvalidBudget:
     example = "1e-8" if name == "delta" else "0.5"
     return InvalidBudget(
         f"{name} {what}",
-        where=f"{name}={as_given(value)}",
+        where=f"{name}={show_input(value)}",
         remedy=f"write for example {name}={example}",
     )
 
@@ -362,7 +362,7 @@ def _delta(value: object) -> Fraction:
     if delta.numerator >= delta.denominator:
         raise InvalidBudget(
             "delta is a probability below 1",
-            where=f"delta={as_given(value)}",
+            where=f"delta={show_input(value)}",
             remedy="write for example delta=1e-8",
         )
     return delta

@@ -224,7 +224,7 @@ class Domain:
         """Both ends of the interval when they are usable as bounds, else None. Bounds of Int128
         beyond 64 bits come from the type.
         """
-        if not self.interval.bounded:
+        if not self.interval.is_bounded:
             return None
         if self.dtype == INT128 and not self.interval.within(_BELIEVED):
             return None

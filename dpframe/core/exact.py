@@ -135,10 +135,10 @@ def rationals(numbers: Iterable[Fraction]) -> Sequence[Fraction]:
     """Exact numbers over one denominator, or where that would be long as they are."""
     found = tuple(numbers)
     pairs = [(n.numerator, n.denominator) for n in found]
-    return shared(pairs) or found
+    return share_denominator(pairs) or found
 
 
-def shared(pairs: Sequence[tuple[int, int]]) -> Rationals | None:
+def share_denominator(pairs: Sequence[tuple[int, int]]) -> Rationals | None:
     """Pairs of numerators and denominators over one denominator; None where it would be long."""
     under = 1
     for each in {below for _, below in pairs}:
@@ -154,14 +154,14 @@ def of_floats(numbers: Iterable[float]) -> Rationals | None:
     """
     texts_ = list(map(float.__repr__, numbers))
     if any("e" in text for text in texts_):
-        return shared([Decimal(text).as_integer_ratio() for text in texts_])
+        return share_denominator([Decimal(text).as_integer_ratio() for text in texts_])
     digits = max((len(text) - text.index(".") for text in texts_), default=1) - 1
     tens = [10**n for n in range(digits + 1)]
-    found = list[int]()
+    numerators = list[int]()
     for text in texts_:
         whole, _, after = text.partition(".")
-        found.append(int(whole + after) * tens[digits - len(after)])
-    return Rationals(found, tens[-1])
+        numerators.append(int(whole + after) * tens[digits - len(after)])
+    return Rationals(numerators, tens[-1])
 
 
 def are_rising(numbers: Sequence[Fraction]) -> bool:
@@ -364,7 +364,7 @@ def show(value: Fraction | int | float, digits: int = 6) -> str:
     return short_exponent(f"{number:.{digits}g}")
 
 
-def as_given(value: object) -> str:
+def show_input(value: object) -> str:
     """What a caller gave, as Python writes it, for messages. Numbers and text are cut short; what
     may quote a frame is not, so that it can be found and taken out.
     """

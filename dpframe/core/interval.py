@@ -34,7 +34,7 @@ class Interval:
             raise ValueError("an interval's ends are reversed")
 
     @property
-    def bounded(self) -> bool:
+    def is_bounded(self) -> bool:
         return self.lo is not None and self.hi is not None
 
     @property
@@ -128,7 +128,7 @@ class Interval:
         """
         return Interval(_nearest(self.lo), _nearest(self.hi))
 
-    def widened(self, ulps: int = 4) -> Interval:
+    def widen(self, ulps: int = 4) -> Interval:
         """Ends moved outwards by a few units in the last place, for functions that a maths library
         computes only nearly correctly rounded.
         """

@@ -127,12 +127,12 @@ class ParameterType:
             When it is of another type.
         """
         if not self.many:
-            return _checked(value, self)
+            return _check_value(value, self)
         if isinstance(value, str) or not isinstance(value, Sequence):
             raise self._not("a list")
         if len(value) > _MOST_VALUES:
             raise NotAValue(f"a list has at most {_MOST_VALUES} values")
-        return tuple(_checked(item, self) for item in value)
+        return tuple(_check_value(item, self) for item in value)
 
     def read(self, text: str) -> Held:
         """The value that a text stands for. A list is written as JSON, or with commas.
@@ -143,12 +143,12 @@ class ParameterType:
             When the text is not a value of the type.
         """
         if not self.many:
-            return _parsed(text, self)
+            return _parse_value(text, self)
         if text.strip().startswith("["):
             parts = _json_list(text)
         else:
             parts = [part.strip() for part in text.split(",")] if text.strip() else []
-        return self.of([_parsed(part, self) for part in parts])
+        return self.of([_parse_value(part, self) for part in parts])
 
     def text(self, value: Held) -> str:
         """The one form of a value, which `read` reads."""
@@ -195,16 +195,16 @@ class Parameter:
         return read_type(self.type)
 
     @property
-    def held(self) -> Held:
+    def typed_value(self) -> Held:
         """The value."""
         return self.kind.read(self.value)
 
     def words(self) -> str:
         """In words: ``day = 2026-11-22 (date)``."""
-        return f"{self.name} = {self.shown} ({self.type})"
+        return f"{self.name} = {self.value_words} ({self.type})"
 
     @property
-    def shown(self) -> str:
+    def value_words(self) -> str:
         """The value for people: text in quotes."""
         return json.dumps(self.value, ensure_ascii=False) if self.type == "string" else self.value
 
@@ -253,7 +253,7 @@ def zone_of(name: str) -> ZoneInfo:
         raise NotAValue(f"there is no time zone {name!r}, such as Europe/Zurich") from None
 
 
-def _checked(value: object, kind: ParameterType) -> Value:
+def _check_value(value: object, kind: ParameterType) -> Value:
     """One value of a Python type that stands for it and loses nothing."""
     match kind.kind, value:
         case "bool", bool():
@@ -265,17 +265,17 @@ def _checked(value: object, kind: ParameterType) -> Value:
             if math.isfinite(number):
                 return number + 0.0
         case "decimal", int() | float() | Decimal() | str() if not isinstance(value, bool):
-            return _fixed(str(value), kind)
+            return _parse_decimal(str(value), kind)
         case "string", str():
             return _plain(value, kind)
         case "date", date() if not isinstance(value, datetime):
             return value
         case "datetime", datetime():
             return _moment(value, kind)
-    raise _wanted(kind)
+    raise _refusal(kind)
 
 
-def _parsed(text: str, kind: ParameterType) -> Value:
+def _parse_value(text: str, kind: ParameterType) -> Value:
     """One value from text; blanks around it are no part of it but of text."""
     if kind.kind == "string":
         return _plain(text, kind)
@@ -285,18 +285,18 @@ def _parsed(text: str, kind: ParameterType) -> Value:
             case "bool":
                 return _BOOLEANS[bare]
             case "int" if _INTEGER.fullmatch(bare):
-                return _checked(int(bare), kind)
+                return _check_value(int(bare), kind)
             case "float" if _NUMBER.fullmatch(bare):
-                return _checked(float(bare), kind)
+                return _check_value(float(bare), kind)
             case "decimal":
-                return _fixed(bare, kind)
+                return _parse_decimal(bare, kind)
             case "date" if _DAY.fullmatch(bare):
                 return date.fromisoformat(bare)
             case "datetime" if _MOMENT.fullmatch(bare):
                 return _moment(datetime.fromisoformat(bare), kind)
     except (KeyError, ValueError) as error:
-        raise error if isinstance(error, NotAValue) else _wanted(kind) from None
-    raise _wanted(kind)
+        raise error if isinstance(error, NotAValue) else _refusal(kind) from None
+    raise _refusal(kind)
 
 
 def _float(value: float | Decimal) -> float:
@@ -311,23 +311,23 @@ def _plain(text: str, kind: ParameterType) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise _wanted(kind) from None
+        raise _refusal(kind) from None
     if "\x00" in text:
-        raise _wanted(kind)
+        raise _refusal(kind)
     return text
 
 
-def _fixed(text: str, kind: ParameterType) -> Decimal:
+def _parse_decimal(text: str, kind: ParameterType) -> Decimal:
     """A decimal with the digits after the point that its type has."""
     if not _FIXED.fullmatch(text):
-        raise _wanted(kind)
+        raise _refusal(kind)
     scale = kind.scale or 0
     digits = Decimal(text).as_tuple()
     number = int("".join(map(str, digits.digits)) or "0")
     shift = scale + int(digits.exponent)
     whole, rest = (number * 10**shift, 0) if shift >= 0 else divmod(number, 10**-shift)
     if rest or whole >= 10**38:
-        raise _wanted(kind)
+        raise _refusal(kind)
     return Decimal((digits.sign if whole else 0, tuple(map(int, str(whole))), -scale))
 
 
@@ -351,7 +351,7 @@ def _moment(value: datetime, kind: ParameterType) -> datetime:
             )
         return first
     except OverflowError:
-        raise _wanted(kind) from None
+        raise _refusal(kind) from None
 
 
 def _text(value: Value) -> str:
@@ -388,7 +388,7 @@ def _json_list(text: str) -> list[str]:
     return parts
 
 
-def _wanted(kind: ParameterType) -> NotAValue:
+def _refusal(kind: ParameterType) -> NotAValue:
     scale = f" (here {kind.scale})" if kind.scale is not None else ""
     return NotAValue(f"give {_WANTED[kind.kind]}{scale}")
 

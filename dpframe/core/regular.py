@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import lcm
 from typing import Any, Final, TypeAlias
 
-from dpframe.core.exact import Rationals, shared, texts
+from dpframe.core.exact import Rationals, share_denominator, texts
 from dpframe.kernel.plan import LISTED_UP_TO
 
 __all__ = [
@@ -122,7 +122,7 @@ def by_rules(value: Any) -> Any:
         return value
     pairs = list(map(_ratio, value)) if len(value) > LISTED_UP_TO else [None]
     known = [pair for pair in pairs if pair is not None]
-    numbers = shared(known) if len(known) == len(value) else None
+    numbers = share_denominator(known) if len(known) == len(value) else None
     rule = None if numbers is None else rule_of(numbers)
     return [by_rules(inner) for inner in value] if rule is None else rule
 

@@ -60,12 +60,12 @@ class ExactSensitivity:
     def is_zero(self) -> bool:
         return self.l1 == 0
 
-    def scaled(self, factor: Fraction) -> ExactSensitivity:
+    def scale(self, factor: Fraction) -> ExactSensitivity:
         """The sensitivity of the vector times `factor`."""
         f = abs(factor)
         return ExactSensitivity(self.l0, self.l1 * f, self.l2_squared * f * f, self.linf * f)
 
-    def repeated(self, times: int) -> ExactSensitivity:
+    def repeat(self, times: int) -> ExactSensitivity:
         """The sensitivity of `times` such vectors together, if one row can move them all."""
         n = times
         return ExactSensitivity(self.l0 * n, self.l1 * n, self.l2_squared * n, self.linf)
@@ -81,7 +81,7 @@ def _near(value: Fraction) -> float:
     return float(value)
 
 
-def concentrated(l1: Fraction, linf: Fraction) -> tuple[Fraction, ...]:
+def concentrate(l1: Fraction, linf: Fraction) -> tuple[Fraction, ...]:
     """As many numbers of size `linf` as L1 allows, and one with what is left of it: of all within
     both bounds those that differ most (they majorise the others).
     """
@@ -146,7 +146,7 @@ class ContributionBounds:
         return Bounds(self.rows, self.groups, self.per_group).tight()
 
     @property
-    def touched(self) -> int:
+    def changed_groups(self) -> int:
         """In how many groups neighbours differ, at most: rows that change may leave one for
         another.
         """
@@ -159,11 +159,11 @@ class ContributionBounds:
         rows, groups, most = self.tight
         return Reach(rows, groups, most, most, norm=self.norm).squares(1)
 
-    def weighed(self, norm: Fraction) -> ContributionBounds:
+    def weigh(self, norm: Fraction) -> ContributionBounds:
         """The bounds of an individual whose rows weigh so little that their norm is at most
         `norm`, in parts of rows.
         """
-        found = Bounds(self.rows, self.groups, self.per_group).weighed(norm)
+        found = Bounds(self.rows, self.groups, self.per_group).weigh(norm)
         about = found.rows, found.groups, found.per_group
         return ContributionBounds(*about, self.changes, found.norm)
 
@@ -200,7 +200,7 @@ class ScoreRange:
         Choices in these groups cost no less than in any others within L1 and Linf, see
         `dpframe.accounting.losses`.
         """
-        return concentrated(self.l1, self.linf)
+        return concentrate(self.l1, self.linf)
 
     def is_shared(self, touched: int) -> bool:
         """Whether the ranges in this many groups may differ from those of `groups`, so that they

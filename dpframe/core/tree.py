@@ -57,12 +57,12 @@ class Literal:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Literal):
             return NotImplemented
-        return self._told_by() == other._told_by()
+        return self._identity() == other._identity()
 
     def __hash__(self) -> int:
-        return hash(self._told_by())
+        return hash(self._identity())
 
-    def _told_by(self) -> Hashable:
+    def _identity(self) -> Hashable:
         return identity(self.value), self.dtype, self.parameter
 
 
@@ -235,7 +235,7 @@ def _fields(kind: type) -> tuple[dataclasses.Field[Any], ...] | None:
     return dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else None
 
 
-def written(field: dataclasses.Field[Any]) -> str:
+def wire_name(field: dataclasses.Field[Any]) -> str:
     """What documents call a field."""
     return str(field.metadata.get(WRITTEN, field.name))
 
@@ -276,12 +276,12 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name between back quotes, which end where it does."""
     escaped = name.replace("\\", "\\\\").replace("`", "\\`")
     return f"`{escaped}`"
 
 
-def shortened(text: str, length: int) -> str:
+def shorten(text: str, length: int) -> str:
     """The first characters of a long text, with dots where something was left out."""
     return text if len(text) <= length else text[: length - 3] + "..."

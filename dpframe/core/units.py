@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.core.windows import NAMES, Every, as_every
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.kernel.frame import PARTS
@@ -48,13 +48,13 @@ class Rows:
     def __post_init__(self) -> None:
         if self.adjacency not in ("add-remove", "change-one"):
             raise UnsupportedOperation(
-                f"there is no adjacency {as_given(self.adjacency)}",
+                f"there is no adjacency {show_input(self.adjacency)}",
                 remedy=('write dp.Rows("add-remove")', 'write dp.Rows("change-one")'),
             )
         whole = isinstance(self.contributions, int) and not isinstance(self.contributions, bool)
         if not whole or self.contributions < 1:
             raise UnsupportedOperation(
-                f"contributions must be a positive integer, not {as_given(self.contributions)}",
+                f"contributions must be a positive integer, not {show_input(self.contributions)}",
                 remedy="write dp.Rows(contributions=1) if each individual has one row",
             )
 
@@ -140,7 +140,7 @@ class Identifier:
     def __post_init__(self) -> None:
         if not isinstance(self.column, str):
             raise UnsupportedOperation(
-                f"an identifier is the name of a column, not {as_given(self.column)}",
+                f"an identifier is the name of a column, not {show_input(self.column)}",
                 where="dp.Identifier(...)",
                 remedy='write for example dp.Identifier("user_id")',
             )
@@ -209,7 +209,7 @@ def as_unit(unit: object) -> Unit:
             return Identifier(unit)
         case _:
             raise DPFrameError(
-                f"{as_given(unit)} is not a privacy unit, which says who is protected",
+                f"{show_input(unit)} is not a privacy unit, which says who is protected",
                 where="unit",
                 remedy=(
                     'write unit="user_id" with the column of the person',

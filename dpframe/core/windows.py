@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.errors import DPFrameError, UnsupportedOperation
 
 Every: TypeAlias = Literal["1d", "1w", "1mo", "1q", "1y"]
@@ -27,7 +27,7 @@ def as_every(given: object, where: str, error: type[DPFrameError] = UnsupportedO
     if isinstance(given, str) and given in get_args(Every):
         return cast("Every", given)
     raise error(
-        f"{as_given(given)} is not a length of windows",
+        f"{show_input(given)} is not a length of windows",
         where=where,
         remedy=f"write one of {', '.join(repr(every) for every in get_args(Every))}",
     )

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.core.dtypes import DType
-from dpframe.core.exact import as_given, exact, show
+from dpframe.core.exact import exact, show, show_input
 from dpframe.core.tree import Change
 from dpframe.core.units import EVERYWHERE, LARGEST_NORM, LEAST_NORM
 from dpframe.errors import UnsupportedOperation, require
@@ -28,11 +28,11 @@ from dpframe.frames.sampling import (
     keep_first_of_many,
     keep_first_together,
     least_of_runs,
+    new_name,
     require_columns,
     require_count,
     require_identifier,
     require_order,
-    unused,
 )
 from dpframe.kernel.frame import PARTS, GroupLimit, RowLimit
 from dpframe.rows.failures import OPTIMIZATIONS
@@ -94,7 +94,7 @@ class LimitRows(Step):
                 )
         # Everybody has one value of the identifier.
         by = frozenset(self.by) - {before.identifier}
-        return before.limited(RowLimit(self.n, by, self.order_by))
+        return before.with_limit(RowLimit(self.n, by, self.order_by))
 
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
@@ -115,10 +115,10 @@ class LimitRows(Step):
 
         `names` maps columns to their names there; the frame may have others.
         """
-        order, within = self._named(names, before)
+        order, within = self._name_columns(names, before)
         return keep_first(rows, self.n, within, order, salt, pl)
 
-    def _named(
+    def _name_columns(
         self, names: Mapping[str, str], before: FrameFacts
     ) -> tuple[dict[str, DType], list[str]]:
         """The columns that decide, and of these whose rows they are."""
@@ -146,7 +146,7 @@ class LimitRows(Step):
         places, start
             The place of each of the rows in `rows`, and where those of another individual start.
         """
-        order, within = self._named(names, before)
+        order, within = self._name_columns(names, before)
         if order.keys() <= {*within}:  # all rows of a run are equal
             sizes = np.diff(np.append(start, places.size))
             return np.flatnonzero(np.arange(places.size) - np.repeat(start, sizes) < self.n)
@@ -154,7 +154,7 @@ class LimitRows(Step):
         sure = np.flatnonzero(kept)
         if not torn.any():
             return sure
-        position = unused(order, "position")
+        position = new_name(order, "position")
         unsure = np.flatnonzero(torn)
         rest = rows.select(*order)[places[unsure]].with_columns(pl.Series(position, unsure))
         ranked = first_ranked(rest.lazy(), self.n, within, order, salt, pl).collect(
@@ -165,7 +165,7 @@ class LimitRows(Step):
     def words(self) -> str:
         by = ", ".join(repr(name) for name in self.by)
         first = "" if self.order_by is None else f", order_by={self.order_by!r}"
-        return f"limit_rows({as_given(self.n)}{f', by=[{by}]' if by else ''}{first})"
+        return f"limit_rows({show_input(self.n)}{f', by=[{by}]' if by else ''}{first})"
 
     @property
     def stability(self) -> str:
@@ -223,7 +223,7 @@ class LimitGroups(Step):
                 where=self.words(),
                 remedy=f"write by={[*self.by, self.order_by]!r}",
             )
-        return before.limited(GroupLimit(self.n, frozenset(self.by), self.order_by))
+        return before.with_limit(GroupLimit(self.n, frozenset(self.by), self.order_by))
 
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
@@ -231,7 +231,7 @@ class LimitGroups(Step):
         owners = Owners.of(frame, before, ns, self.words())
         types = {name: found.dtype for name, found in before.columns.items()} | owners.types
         names = {
-            name: unused(types, f"key{i}")
+            name: new_name(types, f"key{i}")
             for i, name in enumerate(dict.fromkeys((*owners.types, *self.by)))
         }
         marked = owners.frame.with_columns(
@@ -290,7 +290,7 @@ class LimitGroups(Step):
     def words(self) -> str:
         first = "" if self.order_by is None else f", order_by={self.order_by!r}"
         by = ", ".join(repr(name) for name in self.by)
-        return f"limit_groups({as_given(self.n)}, by=[{by}]{first})"
+        return f"limit_groups({show_input(self.n)}, by=[{by}]{first})"
 
     @property
     def stability(self) -> str:
@@ -364,7 +364,7 @@ def read_norm(n: object) -> Fraction:
     if not LEAST_NORM <= norm < LARGEST_NORM:
         raise UnsupportedOperation(
             f"a norm is a number from {show(LEAST_NORM)} to below {LARGEST_NORM}, not "
-            f"{as_given(n)}",
+            f"{show_input(n)}",
             where="limit_norm(...)",
             remedy="write for example 3: the number of rows that an individual may have in "
             "one group",
@@ -383,7 +383,7 @@ def without_limits(relation: Relation) -> Relation:
     from them, and a frame without limits must never be planned with.
     """
     kept = tuple(
-        (_freed(step), before) for step, before in relation.steps if not isinstance(step, _LIMITS)
+        (_lift(step), before) for step, before in relation.steps if not isinstance(step, _LIMITS)
     )
     return replace(relation, steps=kept, facts=replace(relation.facts, norm=None))
 
@@ -398,7 +398,7 @@ def has_limits(relation: Relation) -> bool:
     )
 
 
-def _freed(step: Step) -> Step:
+def _lift(step: Step) -> Step:
     match step:
         case Explode(column, int()):
             return Explode(column, _ALL)

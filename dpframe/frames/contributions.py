@@ -14,7 +14,7 @@ from dpframe.frames.groups import Groups
 from dpframe.frames.nodes import keys_of
 from dpframe.kernel.frame import GroupLimit, bounds_of
 
-__all__ = ["decided_by", "once_in_each", "spread_of", "touched", "unlimited"]
+__all__ = ["changed_groups", "effects_of_limit", "once_in_each", "spread_of", "unlimited_refusal"]
 
 
 def spread_of(facts: FrameFacts, groups: Groups | None) -> ContributionBounds:
@@ -25,8 +25,8 @@ def spread_of(facts: FrameFacts, groups: Groups | None) -> ContributionBounds:
         return ContributionBounds.of_rows(facts.unit, facts.copies)
     keys = None if groups is None else keys_of(groups, digest="")
     kept = tuple(range(0 if groups is None else len(groups.by)))
-    found = bounds_of(facts.reach, keys, kept)
-    return ContributionBounds(found.rows, found.groups, found.per_group)
+    bounds = bounds_of(facts.reach, keys, kept)
+    return ContributionBounds(bounds.rows, bounds.groups, bounds.per_group)
 
 
 def once_in_each(
@@ -42,7 +42,7 @@ def once_in_each(
     """
     found = replace(spread_of(facts, groups), per_group=1)
     if not found.is_bounded:
-        raise unlimited(facts, groups, found)
+        raise unlimited_refusal(facts, groups, found)
     of_values = set(column_names(tree))
     of_pairs = of_values | {
         name for n in (() if groups is None else groups.by) for name in column_names(n.tree)
@@ -56,7 +56,7 @@ def once_in_each(
     return ContributionBounds(most, most, 1)
 
 
-def decided_by(number: int, facts: FrameFacts, groups: Groups | None) -> tuple[str, ...]:
+def effects_of_limit(number: int, facts: FrameFacts, groups: Groups | None) -> tuple[str, ...]:
     """What would not hold of one individual's rows in the groups without one of the limits.
 
     Parameters
@@ -79,7 +79,7 @@ def _bounds(spread: ContributionBounds) -> tuple[int | None, int | None, int | N
     return spread.tight if spread.is_bounded else (spread.rows, spread.groups, spread.per_group)
 
 
-def touched(facts: FrameFacts, groups: Groups) -> int:
+def changed_groups(facts: FrameFacts, groups: Groups) -> int:
     """In how many groups neighbouring frames differ, at most.
 
     The groups that an individual's rows are in; twice as many where rows change, because each may
@@ -87,7 +87,7 @@ def touched(facts: FrameFacts, groups: Groups) -> int:
     """
     found = replace(spread_of(facts, groups), per_group=1)
     if not found.is_bounded:
-        raise unlimited(facts, groups, found)
+        raise unlimited_refusal(facts, groups, found)
     _, in_groups, _ = found.tight
     most = 2 * in_groups if found.changes else in_groups
     return most if groups.discovered else min(most, groups.size)
@@ -101,7 +101,7 @@ _UNIT_TOTALS = {
 """What clamps all that an individual adds to a group, and so needs no limit of rows, by kind."""
 
 
-def unlimited(
+def unlimited_refusal(
     facts: FrameFacts,
     groups: Groups | None,
     found: ContributionBounds,

@@ -139,7 +139,7 @@ def _step(step: Step, numbers: Mapping[int, int]) -> Json:
         "steps": _chain(other, numbers),
     }
     if other.owners is not None:
-        frame["owners"] = [*other.owners.told()]
+        frame["owners"] = [*other.owners.parts()]
     fields = _fields(step)
     del fields["chain"]  # the other frame in Python's words
     return {**fields, "other": frame}

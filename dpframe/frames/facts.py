@@ -47,7 +47,7 @@ class FrameFacts:
     def __post_init__(self) -> None:
         require_plain_names(self.columns)
 
-    def changed(
+    def with_table(
         self, table: Mapping[str, Domain], kept: Mapping[str, str], where: str
     ) -> FrameFacts:
         """The same rows with other columns.
@@ -92,7 +92,7 @@ class FrameFacts:
         """The length of the windows that divide a person's rows; None without."""
         return self.unit.window if isinstance(self.unit, Identifier) else None
 
-    def limited(self, limit: Limit) -> FrameFacts:
+    def with_limit(self, limit: Limit) -> FrameFacts:
         """The same columns, with one more limit in force."""
         return replace(self, limits=(*self.limits, limit))
 
@@ -226,7 +226,7 @@ def _compare(
     point = Interval(number, number)
     rounded = any(_in_floats(column, v.value) for v in (value, beside) if v is not None)
     if column.dtype.is_decimal or (abs(number) >= _EXACT and rounded):
-        point = point.widened(1)  # Polars rounds the value to a float before it compares
+        point = point.widen(1)  # Polars rounds the value to a float before it compares
     lo, hi = point.lo, point.hi
     if column.dtype.is_integer and abs(number) < _EXACT:
         lo = Fraction(floor(number) + 1) if op == "gt" else lo

@@ -48,7 +48,7 @@ from dpframe.errors import UnboundedSensitivity, UnsupportedOperation, require
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.relation import FramePart, Step
 from dpframe.frames.row_steps import Drop, Filter, Select, WithColumns, unique_names
-from dpframe.frames.sampling import once, unused
+from dpframe.frames.sampling import new_name, once
 from dpframe.kernel.frame import RowLimit, rename_limits
 from dpframe.rows.fold import domain, lower, outer_words
 from dpframe.rows.layouts import grouped, grouped_type, unordered, unsigned_zero
@@ -95,7 +95,7 @@ class IndividualAggregate(Operation):
     def domain(self, args: Sequence[Domain]) -> Domain:
         (known,) = args
         if not known.dtype.is_known:
-            raise self._refused(known)
+            raise self._refusal(known)
         return self.of(known)
 
     @abstractmethod
@@ -113,7 +113,7 @@ class IndividualAggregate(Operation):
     def _method(self) -> str:
         return self.name.removeprefix("individual_")
 
-    def _refused(self, known: Domain, remedy: str | None = None) -> UnsupportedOperation:
+    def _refusal(self, known: Domain, remedy: str | None = None) -> UnsupportedOperation:
         return UnsupportedOperation(
             f"{self._method} of values of type {known.dtype} is not computed of one individual's "
             "rows",
@@ -218,7 +218,7 @@ class _Conditions(_Flags):
 
     def of(self, known: Domain) -> Domain:
         if not known.dtype.is_boolean:
-            raise self._refused(known, "compare the values with something first")
+            raise self._refusal(known, "compare the values with something first")
         return Domain(BOOLEAN, nullable=False, interval=UNIT, categories=(False, True))
 
 
@@ -268,7 +268,7 @@ class _Numbers(IndividualAggregate):
             When no bounds are known, or when a sum of whole numbers may be too large.
         """
         if not is_number(known.dtype) or known.dtype.name == "Null":
-            raise self._refused(known)
+            raise self._refusal(known)
         bounds = known.bounds
         whole = not (known.dtype.is_float or known.dtype.is_decimal)
         if bounds is None:
@@ -383,11 +383,11 @@ class _Extreme(IndividualAggregate):
     def of(self, known: Domain) -> Domain:
         dtype = known.dtype
         if dtype.is_decimal:
-            raise self._refused(known, f".cast(pl.Float64).{self._method}()")
+            raise self._refusal(known, f".cast(pl.Float64).{self._method}()")
         if dtype.is_boolean:
-            raise self._refused(known, "use .any() or .all()")
+            raise self._refusal(known, "use .any() or .all()")
         if not dtype.is_ordered or dtype.name == "Int128":
-            raise self._refused(known)
+            raise self._refusal(known)
         return replace(known, categories=None)
 
     def rows(self, ns: Namespace, value: pl.Expr | None, known: Domain | None) -> list[pl.Expr]:
@@ -442,7 +442,7 @@ class DistinctCount(IndividualAggregate):
 
     def of(self, known: Domain) -> Domain:
         if known.dtype.is_nested or known.dtype.name in ("Null", "Binary"):
-            raise self._refused(known, "count the values of one field or element")
+            raise self._refusal(known, "count the values of one field or element")
         return _at_least(1 if self.nulls or not known.nullable else 0)
 
     def rows(self, ns: Namespace, value: pl.Expr | None, known: Domain | None) -> list[pl.Expr]:
@@ -479,11 +479,11 @@ class Quantile(IndividualAggregate):
 
     def of(self, known: Domain) -> Domain:
         if not is_number(known.dtype) or known.dtype.name in ("Null", "Boolean"):
-            raise self._refused(known)
+            raise self._refusal(known)
         if is_wide(known):
-            raise self._refused(known, "clip the values first, or cast them to pl.Float64")
+            raise self._refusal(known, "clip the values first, or cast them to pl.Float64")
         nan = known.nan or may_be_infinite(known)
-        reach = known.interval.as_float().widened()
+        reach = known.interval.as_float().widen()
         ends = (end for end in (known.interval.lo, known.interval.hi) if end is not None)
         if any(abs(end) > _OVERFLOWS for end in ends):
             nan, reach = True, EVERYTHING
@@ -592,18 +592,18 @@ class Gather(Step):
         return replace(self, by=by, aggregates=made)
 
     def facts(self, before: FrameFacts) -> FrameFacts:
-        made = {
+        computed = {
             name: how.domain([domain(tree, before.columns) for tree in of])
             for name, how, of in self.aggregates
         }
         if self.beside:
-            return replace(before, columns=columns({**before.columns, **made}))
+            return replace(before, columns=columns({**before.columns, **computed}))
         who = _identifier(before)
         keys = {n.name: domain(n.tree, before.columns) for n in self.by}
         kept = {who: who} | {n.tree.name: n.name for n in self.by if isinstance(n.tree, Column)}
         return replace(
             before,
-            columns=columns({who: before.columns[who], **keys, **made}),
+            columns=columns({who: before.columns[who], **keys, **computed}),
             complete=False,
             time=None if before.time is None else kept[before.time],
             limits=(
@@ -620,18 +620,18 @@ class Gather(Step):
         if not self.beside:
             names = [f"key {i}" for i in range(len(keys))]
             rows = frame.select(*self._keys(keys, names, before, ns), *self._values(before, ns))
-            reduced = self._reduced(rows, names, keys, before, ns)
+            reduced = self._reduce(rows, names, keys, before, ns)
             return reduced.select(
                 *(
-                    ns.col(_held(name, n.tree, before, ns)).alias(n.name)
+                    ns.col(_value_name(name, n.tree, before, ns)).alias(n.name)
                     for name, n in zip(names, keys, strict=True)
                 ),
                 *self._results(before, ns),
             )
-        names = [unused(before.columns, f"key {i} ") for i in range(len(keys))]
+        names = [new_name(before.columns, f"key {i} ") for i in range(len(keys))]
         marked = once(frame.with_columns(*self._keys(keys, names, before, ns)))
         rows = marked.select(*map(ns.col, names), *self._values(before, ns))
-        reduced = self._reduced(rows, names, (), before, ns)
+        reduced = self._reduce(rows, names, (), before, ns)
         results = reduced.select(*map(ns.col, names), *self._results(before, ns))
         joined = marked.join(results, on=names, how="left", nulls_equal=True)
         return joined.drop(*names)
@@ -645,7 +645,7 @@ class Gather(Step):
             value, dtype = lower(n.tree, before.columns, ns), domain(n.tree, before.columns).dtype
             form = grouped(ns, value, dtype) if ns is pl else unordered(ns, value)
             made.append(form.alias(name))
-            held = _held(name, n.tree, before, ns)
+            held = _value_name(name, n.tree, before, ns)
             if held != name and not self.beside:
                 made.append(value.alias(held))
         return made
@@ -659,7 +659,7 @@ class Gather(Step):
             made += [unordered(ns, e).alias(f"value {i} {j}") for j, e in enumerate(rows)]
         return made
 
-    def _reduced(
+    def _reduce(
         self,
         rows: pl.LazyFrame,
         names: Sequence[str],
@@ -668,7 +668,7 @@ class Gather(Step):
         ns: Namespace,
     ) -> pl.LazyFrame:
         """One row for each combination of keys."""
-        held = [_held(name, n.tree, before, ns) for name, n in zip(names, keys, strict=False)]
+        held = [_value_name(name, n.tree, before, ns) for name, n in zip(names, keys, strict=False)]
         made = [ns.col(h).first().alias(h) for h in held if h not in names]
         for i, (_, how, of) in enumerate(self.aggregates):
             given = [ns.col(f"value {i} {j}") for j in range(self._width(how, of, before, ns))]
@@ -682,13 +682,13 @@ class Gather(Step):
         return len(how.rows(ns, ns.col("value") if of else None, known))
 
     def _results(self, before: FrameFacts, ns: Namespace) -> list[pl.Expr]:
-        made = []
+        results = []
         for i, (name, how, of) in enumerate(self.aggregates):
             known = domain(of[0], before.columns) if of else None
             given = [ns.col(f"value {i} {j}") for j in range(self._width(how, of, before, ns))]
-            found = [ns.col(f"found {i} {j}") for j in range(len(how.reduce(given, ns)))]
-            made.append(how.result(ns, found, known).alias(name))
-        return made
+            reduced = [ns.col(f"found {i} {j}") for j in range(len(how.reduce(given, ns)))]
+            results.append(how.result(ns, reduced, known).alias(name))
+        return results
 
     def words(self) -> str:
         by = ", ".join(f"{n.name}={outer_words(n.tree)}" for n in self.by)
@@ -711,7 +711,7 @@ class Gather(Step):
         return "what is computed depends on rows of the same individual only"
 
 
-def _held(name: str, tree: Tree, before: FrameFacts, ns: Namespace) -> str:
+def _value_name(name: str, tree: Tree, before: FrameFacts, ns: Namespace) -> str:
     """The column that has the value of a key: that by which rows are grouped, where it is in the
     same form.
     """
@@ -846,7 +846,7 @@ class GroupByIndividual(_Composite):
         keys = (Named(self.who, Column(identifier)), *self.by)
         unique_names((*keys, *self.outputs))
         taken = {identifier, *(n.name for n in self.by)}
-        found, outputs = _taken_out(self.outputs, taken)
+        found, outputs = _take_out(self.outputs, taken)
         if identifier in {n.name for n in self.by}:
             raise UnsupportedOperation(
                 f"{identifier!r} identifies individuals, and another grouping column has its name",
@@ -913,7 +913,7 @@ class OverIndividual(_Composite):
             of, (who, *keys) = call.args[: over.aggregate.arity], call.args[over.aggregate.arity :]
             require(who == Column(identifier), "an aggregate over one individual has only its rows")
             if call not in names:
-                names[call] = unused(taken, f"aggregate {len(names)}")
+                names[call] = new_name(taken, f"aggregate {len(names)}")
                 found.setdefault(tuple(keys), []).append((names[call], over.aggregate, of))
         parts: list[FramePart] = []
         for trees, aggregates in found.items():
@@ -939,7 +939,7 @@ def with_aggregates(step: WithColumns | Select | Filter) -> Step:
     return OverIndividual(step) if found else step
 
 
-def _taken_out(
+def _take_out(
     outputs: Sequence[Named], taken: set[str]
 ) -> tuple[tuple[_Aggregate, ...], tuple[Named, ...]]:
     """The aggregates of some outputs, each once, and the outputs with columns in their place."""
@@ -949,7 +949,7 @@ def _taken_out(
         for call in aggregate_calls(n.tree):
             if call not in names:
                 assert isinstance(call.operation, IndividualAggregate)
-                names[call] = unused(taken, f"aggregate {len(names)}")
+                names[call] = new_name(taken, f"aggregate {len(names)}")
                 found.append((names[call], call.operation, call.args))
     return tuple(found), tuple(Named(n.name, _with_columns(n.tree, names)) for n in outputs)
 

@@ -45,7 +45,7 @@ class Groups:
         """The number of keys that are known."""
         return self.keys.height
 
-    def found(self, keys: pl.DataFrame) -> Groups:
+    def with_keys(self, keys: pl.DataFrame) -> Groups:
         """The same groups with keys that were chosen."""
         return replace(self, keys=keys, discovered=False)
 
@@ -53,7 +53,7 @@ class Groups:
     def names(self) -> tuple[str, ...]:
         return tuple(n.name for n in self.by)
 
-    def listed(self, length: int = 100) -> str:
+    def list_keys(self, length: int = 100) -> str:
         """The keys, in a plan; the first ones where there are many."""
         shown: list[str] = []
         for row in self.keys.head(length).rows():
@@ -146,13 +146,13 @@ class SetGroups(Groups):
         width = len(self.by)
         return sum(1 << (width - 1 - i) for i in range(width) if i not in kept)
 
-    def shown(self) -> Groups:
+    def result_groups(self) -> Groups:
         """The groups of all sets as they stand in a result."""
         frames = []
         for kept in self.sets:
-            found = self.table(kept)
+            table = self.table(kept)
             columns = [
-                found[name] if i in kept else pl.Series(name, [None], dtype=dtype)
+                table[name] if i in kept else pl.Series(name, [None], dtype=dtype)
                 for i, (name, dtype) in enumerate(self.keys.schema.items())
             ]
             height = self.entries(kept)
@@ -260,14 +260,14 @@ class Margins:
         return every - kept <= self._separable
 
     def _number(self, tree: Tree, keys: frozenset[object]) -> int:
-        made = len(self._numbers)
-        found = self._numbers.setdefault((tree, keys), made)
-        if found == made:
+        unused = len(self._numbers)
+        number = self._numbers.setdefault((tree, keys), unused)
+        if number == unused:
             if _are_all(tree, keys, self._columns):
-                self._whole.add(found)
-            if found in self._whole or _have_rest(tree, keys, self._columns):
-                self._separable.add(found)
-        return found
+                self._whole.add(number)
+            if number in self._whole or _have_rest(tree, keys, self._columns):
+                self._separable.add(number)
+        return number
 
 
 def common_sets(asked: Sequence[Groups | None], columns: Columns) -> CommonSets | None:
@@ -304,7 +304,7 @@ def common_sets(asked: Sequence[Groups | None], columns: Columns) -> CommonSets 
     for column in listed[1:]:
         keys = keys.join(column.to_frame(), how="cross", maintain_order="left_right")
     shown = tuple(
-        _shown(groups, kept, listed, tuple(names.name for names in finest.by))
+        _sets_of_query(groups, kept, listed, tuple(names.name for names in finest.by))
         for groups, kept in zip(asked, places, strict=True)
     )
     sets = tuple(dict.fromkeys(kept for one in shown for kept in one.sets))
@@ -313,7 +313,7 @@ def common_sets(asked: Sequence[Groups | None], columns: Columns) -> CommonSets 
     if any(rests):
         rest = " and ".join(named.name for named, has in zip(by, rests, strict=True) if has)
         origin = f"{origin}, and null for any other value of {rest}"
-    return CommonSets(SetGroups(by, keys, origin, False, sets, _written(finest, sets)), shown)
+    return CommonSets(SetGroups(by, keys, origin, False, sets, _write_sets(finest, sets)), shown)
 
 
 def _places(groups: Groups | None, trees: Sequence[Tree]) -> tuple[int, ...]:
@@ -321,7 +321,7 @@ def _places(groups: Groups | None, trees: Sequence[Tree]) -> tuple[int, ...]:
     return () if groups is None else tuple(trees.index(named.tree) for named in groups.by)
 
 
-def _shown(
+def _sets_of_query(
     groups: Groups | None,
     places: tuple[int, ...],
     listed: Sequence[pl.Series],
@@ -389,7 +389,7 @@ def _with_rest(tree: Tree, keys: pl.Series) -> Tree:
     return When().of(listed, tree, Literal(None, NULL))
 
 
-def _written(finest: Groups, sets: Sequence[tuple[int, ...]]) -> str:
+def _write_sets(finest: Groups, sets: Sequence[tuple[int, ...]]) -> str:
     names = finest.names
     shown = []
     for kept in sets:

@@ -14,9 +14,9 @@ from dpframe.core.units import EVERYWHERE, Identifier
 from dpframe.core.windows import NAMES
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts, require_plain_names
-from dpframe.frames.public import brought, digest, held
+from dpframe.frames.public import bring, digest, freeze
 from dpframe.frames.relation import Binary, Step, chain_words, require_unweighed
-from dpframe.frames.sampling import Owners, comparable, unused
+from dpframe.frames.sampling import Owners, comparable, new_name
 from dpframe.kernel.frame import copy_limits, meet_limits
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.operation import Namespace
@@ -57,7 +57,7 @@ def added_names(present: Columns, others: Sequence[str], suffix: str, where: str
     return names
 
 
-def joined(
+def join_frames(
     left: pl.LazyFrame,
     right: pl.LazyFrame,
     keys: Sequence[tuple[str, str]],
@@ -80,7 +80,7 @@ def joined(
         ``"inner"``, ``"left"``, ``"semi"`` or ``"anti"``.
     """
     taken = {*types, *names.values()}
-    marks = [unused(taken, f"key{i}_") for i in range(len(keys))]
+    marks = [new_name(taken, f"key{i}_") for i in range(len(keys))]
     marked = left.with_columns(
         *(comparable(ns, a, types[a]).alias(m) for (a, _), m in zip(keys, marks, strict=True))
     )
@@ -121,7 +121,7 @@ class JoinPublic(Step):
 
     engines = EVERYWHERE
 
-    # The frame, as `held` gives it; what it holds is part of the plan.
+    # The frame, as `freeze` gives it; what it holds is part of the plan.
     public: pl.DataFrame = field(repr=False, compare=False)
     left_on: tuple[str, ...]  # The key columns; a null matches nothing
     right_on: tuple[str, ...]
@@ -142,7 +142,7 @@ class JoinPublic(Step):
     ) -> JoinPublic:
         require_plain_names(public.columns)
         try:
-            public = held(public)
+            public = freeze(public)
             written = digest(public)
         except FAILURES:
             raise UnsupportedOperation(
@@ -177,7 +177,7 @@ class JoinPublic(Step):
     def fan_out(self) -> int:
         """The largest number of public rows with one key."""
         keyed = self.public.select(self.right_on).drop_nulls()
-        rows = unused(self.right_on, "rows")
+        rows = new_name(self.right_on, "rows")
         most: int | None = keyed.group_by(self.right_on).len(rows)[rows].max()  # type: ignore[assignment]
         return most or 0
 
@@ -218,7 +218,7 @@ class JoinPublic(Step):
         names = self.new_columns(before)
         keys = list(zip(self.left_on, self.right_on, strict=True))
         types = {name: found.dtype for name, found in before.columns.items()}
-        return joined(frame, brought(self.public, ns), keys, types, names, self.how, ns)
+        return join_frames(frame, bring(self.public, ns), keys, types, names, self.how, ns)
 
     def words(self) -> str:
         on = ", ".join(
@@ -353,7 +353,7 @@ class JoinPrivate(Binary):
         theirs = Owners.of(right, self.other.facts, ns, self.words(), taken)
         keys = [*zip(mine.types, theirs.types, strict=True), *self.keys]
         types = {name: found.dtype for name, found in before.columns.items()} | mine.types
-        return mine.without(joined(mine.frame, theirs.frame, keys, types, names, self.how, ns))
+        return mine.without(join_frames(mine.frame, theirs.frame, keys, types, names, self.how, ns))
 
     def words(self) -> str:
         every = self.other.facts.every

@@ -30,7 +30,7 @@ from dpframe.frames.per_individual import (
 )
 from dpframe.frames.relation import FramePart
 from dpframe.frames.row_steps import Drop, DropNulls, Explode, Filter, Rename, Select, WithColumns
-from dpframe.frames.sampling import unused
+from dpframe.frames.sampling import new_name
 from dpframe.kernel import plan as kernel
 
 __all__ = [
@@ -147,7 +147,7 @@ def plain_step_of(
         case LimitNorm(norm):
             return kernel.Weigh(place, norm)
         case PerIndividual(by, extremes, _, listed):
-            name_of = partial(unused, [name for name in owners if name is not None])
+            name_of = partial(new_name, [name for name in owners if name is not None])
             ends = (map(name_of, ends_of(i)) for i in count())
             made = tuple(
                 kernel.Ends(least, largest, row_of(e.tree), e.total)

@@ -14,9 +14,9 @@ from dpframe.core.interval import interval
 from dpframe.core.tree import Change, Named, Tree, map_named
 from dpframe.core.units import EVERYWHERE
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.public import brought, digest, grouped_keys, held, within_keys
+from dpframe.frames.public import bring, digest, freeze, grouped_keys, within_keys
 from dpframe.frames.relation import Relation, Step
-from dpframe.frames.sampling import owner_columns, require_identifier, unused
+from dpframe.frames.sampling import new_name, owner_columns, require_identifier
 from dpframe.kernel.frame import RowLimit
 from dpframe.rows.fold import domain, lower, outer_words, words
 from dpframe.rows.layouts import grouped, grouped_type, unordered, unsigned_zero
@@ -68,7 +68,7 @@ class PerIndividual(Step):
         cls, by: tuple[Named, ...], extremes: tuple[Extremes, ...], keys: pl.DataFrame
     ) -> Self:
         """The same of rows in listed groups alone."""
-        keys = held(keys)
+        keys = freeze(keys)
         return cls(by, extremes, keys, digest(keys))
 
     def map_exprs(self, change: Change) -> Self:
@@ -93,7 +93,7 @@ class PerIndividual(Step):
     @staticmethod
     def name_of(number: str, facts: FrameFacts) -> str:
         """The column for a number, which must not clash with the columns of the owner."""
-        return unused([name for name in (facts.identifier, facts.time) if name], number)
+        return new_name([name for name in (facts.identifier, facts.time) if name], number)
 
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
@@ -105,14 +105,14 @@ class PerIndividual(Step):
         owned = [found.alias(name) for found, name in zip(owners, whose, strict=True)]
         times = [] if before.time is None else [unordered(ns, ns.col(before.time)).alias("time")]
         latest = [ns.col("time").max().alias("time") for _ in times]
-        made = [
+        groups = [
             grouped(
                 ns, lower(n.tree, before.columns, ns), domain(n.tree, before.columns).dtype
             ).alias(key)
             for key, n in zip(keys, self.by, strict=True)
         ]
         numbers = [self._number(e, before, ns).alias(f"x{i}") for i, e in enumerate(self.extremes)]
-        rows = frame.select(*owned, *times, *made, *numbers)
+        rows = frame.select(*owned, *times, *groups, *numbers)
         if self.listed is not None:
             rows = within_keys(rows, grouped_keys(self.listed, keys), keys, ns)
         in_pairs = [e for i, extreme in enumerate(self.extremes) for e in _of_pair(i, extreme, ns)]
@@ -129,9 +129,9 @@ class PerIndividual(Step):
             ),
             *latest,
         )
-        return self._named(counted, before, identifier)
+        return self._rename(counted, before, identifier)
 
-    def _named(self, counted: pl.LazyFrame, before: FrameFacts, identifier: str) -> pl.LazyFrame:
+    def _rename(self, counted: pl.LazyFrame, before: FrameFacts, identifier: str) -> pl.LazyFrame:
         """The columns by the names that they have afterwards."""
         if before.time is None:
             return counted.rename({"unit": identifier})
@@ -218,14 +218,14 @@ class WithoutFound(Step):
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
     ) -> pl.LazyFrame:
-        keys = [unused(before.columns, f"key{i}_") for i in range(len(self.by))]
-        made = [
+        keys = [new_name(before.columns, f"key{i}_") for i in range(len(self.by))]
+        values = [
             grouped(ns, lower(n.tree, before.columns, ns), domain(n.tree, before.columns).dtype)
             for n in self.by
         ]
-        marked = frame.with_columns(*(e.alias(key) for e, key in zip(made, keys, strict=True)))
-        found = brought(grouped_keys(self.found, keys), ns)
-        return marked.join(found, on=keys, how="anti", nulls_equal=True).drop(*keys)
+        marked = frame.with_columns(*(e.alias(key) for e, key in zip(values, keys, strict=True)))
+        listed = bring(grouped_keys(self.found, keys), ns)
+        return marked.join(listed, on=keys, how="anti", nulls_equal=True).drop(*keys)
 
     def words(self) -> str:
         by = ", ".join(outer_words(n.tree) for n in self.by)

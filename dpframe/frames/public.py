@@ -16,7 +16,7 @@ from dpframe.rows.layouts import GROUPED_AS_TEXT
 from dpframe.rows.operation import Namespace
 from dpframe.rows.polars_dtypes import from_polars
 
-__all__ = ["brought", "digest", "grouped_keys", "held", "to_polars_frame", "within_keys"]
+__all__ = ["bring", "digest", "freeze", "grouped_keys", "to_polars_frame", "within_keys"]
 
 
 def to_polars_frame(values: object, where: str) -> object:
@@ -41,7 +41,7 @@ def to_polars_frame(values: object, where: str) -> object:
     )
 
 
-def held(frame: pl.DataFrame) -> pl.DataFrame:
+def freeze(frame: pl.DataFrame) -> pl.DataFrame:
     """The same values, which no longer change with the frame, and are not taken for sorted.
 
     Polars counts, filters and groups a column that is marked as sorted by looking for where its
@@ -51,7 +51,7 @@ def held(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.to_struct("row").struct.unnest() if frame.width else frame.clone()
 
 
-def brought(frame: pl.DataFrame, ns: Namespace) -> pl.LazyFrame:
+def bring(frame: pl.DataFrame, ns: Namespace) -> pl.LazyFrame:
     """A public frame where the private one is."""
     made: pl.LazyFrame = frame.lazy() if ns is pl else ns.public(frame)
     return made
@@ -67,7 +67,7 @@ def within_keys(
     rows: pl.LazyFrame, keys: pl.DataFrame, names: Sequence[str], ns: Namespace
 ) -> pl.LazyFrame:
     """The rows whose groups are listed, in grouped form; a null is a key like others."""
-    return rows.join(brought(keys, ns), on=list(names), how="semi", nulls_equal=True)
+    return rows.join(bring(keys, ns), on=list(names), how="semi", nulls_equal=True)
 
 
 def digest(frame: pl.DataFrame) -> str:

@@ -95,7 +95,7 @@ class Owners:
     here: str  # The keys by which it says so, in the other one and in itself
     there: str
 
-    def told(self) -> list[str]:
+    def parts(self) -> list[str]:
         """What stands for it in other processes."""
         return [self.name, self.here, self.there]
 
@@ -321,7 +321,7 @@ def _either(a: Domain, b: Domain) -> Domain:
     )
 
 
-def named_by_place(relations: Sequence[Relation]) -> list[Relation]:
+def name_by_place(relations: Sequence[Relation]) -> list[Relation]:
     """The frames of one plan, where those without a name are called by their place in it, in order
     of first use: "data", "data 2", and so on, with no name that another of its frames has.
 
@@ -337,7 +337,7 @@ def named_by_place(relations: Sequence[Relation]) -> list[Relation]:
             names[frame.token] = next(name for name in _names(frame.name) if name not in taken)
             taken.add(names[frame.token])
     made: dict[int, Relation] = {}  # equal relations stay one object
-    return [made.setdefault(id(relation), _renamed(relation, names)) for relation in relations]
+    return [made.setdefault(id(relation), _rename(relation, names)) for relation in relations]
 
 
 def _names(first: str) -> Iterator[str]:
@@ -345,7 +345,7 @@ def _names(first: str) -> Iterator[str]:
     yield from (f"{first} {number}" for number in count(2))
 
 
-def _renamed(relation: Relation, names: dict[int, str]) -> Relation:
+def _rename(relation: Relation, names: dict[int, str]) -> Relation:
     """The same frame where all frames in it have other names; itself where they have these."""
     if all(frame.name == names.get(frame.token, frame.name) for frame in frames_of(relation)):
         return relation
@@ -357,5 +357,5 @@ def _renamed(relation: Relation, names: dict[int, str]) -> Relation:
 
 
 def _with_names(step: Binary, names: dict[int, str]) -> Binary:
-    other = _renamed(step.other, names)
+    other = _rename(step.other, names)
     return replace(step, other=other, chain=chain_of(other))

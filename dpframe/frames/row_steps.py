@@ -8,7 +8,7 @@ from typing import Final, Self
 import polars as pl
 
 from dpframe.core.dtypes import Domain, columns
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.core.tree import Call, Change, Column, Literal, Named, Tree, map_named
 from dpframe.core.units import EVERYWHERE, POLARS
 from dpframe.errors import UnboundedSensitivity, UnsupportedOperation
@@ -45,10 +45,10 @@ class WithColumns(Step):
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         unique_names(self.named)
-        made = {n.name: domain(n.tree, before.columns) for n in self.named}
+        computed = {n.name: domain(n.tree, before.columns) for n in self.named}
         changed = {n.name for n in self.named if n.tree != Column(n.name)}
         kept = {name: name for name in before.columns if name not in changed}
-        return before.changed({**before.columns, **made}, kept, self.words())
+        return before.with_table({**before.columns, **computed}, kept, self.words())
 
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
@@ -58,7 +58,7 @@ class WithColumns(Step):
         )
 
     def words(self) -> str:
-        return f"with_columns({_made(self.named)})"
+        return f"with_columns({_column_words(self.named)})"
 
     @property
     def computes(self) -> bool:
@@ -92,12 +92,12 @@ class Select(Step):
 
     def facts(self, before: FrameFacts) -> FrameFacts:
         unique_names(self.named)
-        made: dict[str, Domain] = {n.name: domain(n.tree, before.columns) for n in self.named}
+        computed: dict[str, Domain] = {n.name: domain(n.tree, before.columns) for n in self.named}
         kept: dict[str, str] = {}
         for n in self.named:
             if isinstance(n.tree, Column):
                 kept.setdefault(n.tree.name, n.name)
-        return before.changed(some_columns(made, self.words()), kept, self.words())
+        return before.with_table(some_columns(computed, self.words()), kept, self.words())
 
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
@@ -111,7 +111,7 @@ class Select(Step):
         return made.select(*(n.name for n in self.named))
 
     def words(self) -> str:
-        return f"select({_made(self.named)})"
+        return f"select({_column_words(self.named)})"
 
     @property
     def computes(self) -> bool:
@@ -153,7 +153,7 @@ class Rename(Step):
                     remedy="drop one of them first, or choose another name",
                 )
         made = dict(zip(names, before.columns.values(), strict=True))
-        return before.changed(made, dict(zip(before.columns, names, strict=True)), self.words())
+        return before.with_table(made, dict(zip(before.columns, names, strict=True)), self.words())
 
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
@@ -192,7 +192,7 @@ class Drop(Step):
     def facts(self, before: FrameFacts) -> FrameFacts:
         kept = {name: found for name, found in before.columns.items() if name not in self.names}
         same = {name: name for name in kept}
-        return before.changed(some_columns(kept, self.words()), same, self.words())
+        return before.with_table(some_columns(kept, self.words()), same, self.words())
 
     def lower(
         self, frame: pl.LazyFrame, before: FrameFacts, ns: Namespace, salt: int
@@ -218,7 +218,7 @@ def some_columns(table: dict[str, Domain], where: str) -> dict[str, Domain]:
     return table
 
 
-def _made(named: tuple[Named, ...]) -> str:
+def _column_words(named: tuple[Named, ...]) -> str:
     """Columns as keywords; those that stay as they are by name only."""
     return ", ".join(
         f'"{n.name}"' if n.tree == Column(n.name) else f"{n.name}={outer_words(n.tree)}"
@@ -438,7 +438,7 @@ class Explode(Step):
         return frame.with_columns(first.alias(self.column)).explode(self.column)
 
     def words(self) -> str:
-        length = "" if self.max_length is None else f", max_length={as_given(self.max_length)}"
+        length = "" if self.max_length is None else f", max_length={show_input(self.max_length)}"
         return f"explode({self.column!r}{length})"
 
     @property

@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.core.dtypes import INT64, Columns, DType
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.core.windows import AFTER, BEFORE, Windows
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
@@ -49,7 +49,7 @@ def keep_first(
     """
     if ns is not pl:
         return first_ranked(frame, most, within, order, salt, ns, first, taken)
-    rank = unused({*order, *taken}, "rank")
+    rank = new_name({*order, *taken}, "rank")
     whose = [comparable(ns, name, order[name]) for name in within]
     counted = whose if len(whose) == 1 else [ns.struct(*whose).hash(salt)]
     sized = once(frame.with_columns(ns.len().over(counted).alias(rank)))
@@ -91,7 +91,7 @@ def first_ranked(
     taken: Collection[str] = (),
 ) -> pl.LazyFrame:
     """The same rows, by ranking everybody's."""
-    hashed, rank = (unused({*order, *taken}, name) for name in ("hash", "rank"))
+    hashed, rank = (new_name({*order, *taken}, name) for name in ("hash", "rank"))
     values = {name: comparable(ns, name, dtype) for name, dtype in order.items()}
     rest = [value for name, value in values.items() if name not in within]
     marked = frame.with_columns(row_hash(ns, values, order, salt).alias(hashed))
@@ -140,7 +140,7 @@ def first_sorted(
     of its rows that share bits are equal.
     """
     names = {*order, *taken}
-    key, owner, first, torn = (unused(names, name) for name in ("hash", "owner", "first", "torn"))
+    key, owner, first, torn = (new_name(names, name) for name in ("hash", "owner", "first", "torn"))
     values = {name: comparable(ns, name, dtype) for name, dtype in order.items()}
     whose = [values[name] for name in within]
     owners = {name: values[name] for name in within}
@@ -213,10 +213,10 @@ def keep_first_together(
 def hashes(rows: pl.DataFrame, order: Mapping[str, DType], salt: int) -> NDArray[np.uint64]:
     """The hash of each row of a frame in memory."""
     values = {name: comparable(pl, name, dtype) for name, dtype in order.items()}
-    made = row_hash(pl, values, order, salt).cast(pl.UInt64)
+    bits = row_hash(pl, values, order, salt).cast(pl.UInt64)
     found = np.empty(rows.height, np.uint64)
     for start in range(0, rows.height, _ROWS):
-        found[start : start + _ROWS] = rows.slice(start, _ROWS).select(made).to_series().to_numpy()
+        found[start : start + _ROWS] = rows.slice(start, _ROWS).select(bits).to_series().to_numpy()
     return found
 
 
@@ -274,7 +274,7 @@ def once(frame: pl.LazyFrame) -> pl.LazyFrame:
     return frame.cache() if isinstance(frame, pl.LazyFrame) else frame
 
 
-def unused(names: Collection[str], wanted: str) -> str:
+def new_name(names: Collection[str], wanted: str) -> str:
     """A name like `wanted` that no column has."""
     while wanted in names:
         wanted += "_"
@@ -306,7 +306,7 @@ def require_count(n: object, where: str) -> int:
     """A limit that is a positive integer."""
     if isinstance(n, bool) or not isinstance(n, int) or not 0 < n < 2**31:
         raise UnsupportedOperation(
-            f"a limit is a positive integer below 2**31, not {as_given(n)}",
+            f"a limit is a positive integer below 2**31, not {show_input(n)}",
             where=where,
             remedy="write for example 10",
         )
@@ -386,7 +386,7 @@ class Owners:
         window = window_of(facts, ns)
         if window is None:
             return cls(frame, types, ())
-        name = unused({*facts.columns, *taken}, "window")
+        name = new_name({*facts.columns, *taken}, "window")
         return cls(frame.with_columns(window.alias(name)), {**types, name: INT64}, (name,))
 
 

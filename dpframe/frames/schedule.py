@@ -12,7 +12,7 @@ from typing import Final
 
 import polars as pl
 
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.core.windows import NAMES, Every, first_day, number_of
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.kernel.moves import DAYS
@@ -46,13 +46,13 @@ class Delay:
             found, negative = cls(read.months, 7 * read.weeks + read.days, fine), read.negative
         else:
             raise UnsupportedOperation(
-                f"a delay is a duration, not {as_given(given)}",
+                f"a delay is a duration, not {show_input(given)}",
                 where=_WHERE,
                 remedy='write for example delay="2d" or delay="36h"',
             )
         if negative:
             raise UnsupportedOperation(
-                f"the delay {as_given(given)} is negative",
+                f"the delay {show_input(given)} is negative",
                 where=_WHERE,
                 remedy=('write for example delay="2d"', "leave delay= out"),
             )
@@ -78,7 +78,7 @@ class Delay:
             Whose midnight that is; None for UTC. One that clocks show twice is the second, and of
             one that they pass over the moment at which they do counts.
         """
-        day = _moved(end, f"{self.months}mo{self.days}d")
+        day = _move_day(end, f"{self.months}mo{self.days}d")
         midnight = dt.datetime(day.year, day.month, day.day)
         return _moment(midnight, zone) + dt.timedelta(microseconds=self.microseconds)
 
@@ -114,7 +114,7 @@ def _span(text: str) -> Span:
         raise error.at(_WHERE) from None
 
 
-def _moved(day: dt.date, by: str) -> dt.date:
+def _move_day(day: dt.date, by: str) -> dt.date:
     """A date this many months and days later; of a month that is shorter its last day."""
     years = day.year
     found: dt.date | None = None
@@ -165,29 +165,30 @@ class Schedule:
     delay: Delay | None = None  # How long after its end each may be released; None for at any time
 
     def __post_init__(self) -> None:
-        where = f"every={as_given(self.every)}"
+        where = f"every={show_input(self.every)}"
         if not isinstance(self.by, str):
             raise UnsupportedOperation(
-                f"by= is the name of a column of dates, not {as_given(self.by)}",
+                f"by= is the name of a column of dates, not {show_input(self.by)}",
                 where="by=...",
                 remedy='write by="day", and compute that column first: .with_columns(day=...)',
             )
         if self.every not in EVERY:
             raise UnsupportedOperation(
-                f"a stream has no periods of {as_given(self.every)}",
+                f"a stream has no periods of {show_input(self.every)}",
                 where=where,
                 remedy=f"write every= with one of {', '.join(map(repr, EVERY))}",
             )
         if not isinstance(self.start, dt.date) or isinstance(self.start, dt.datetime):
             raise UnsupportedOperation(
-                f"a stream starts on a date, not {as_given(self.start)}",
+                f"a stream starts on a date, not {show_input(self.start)}",
                 where="start=...",
                 remedy="write for example start=datetime.date(2027, 1, 1)",
             )
         whole = isinstance(self.periods, int) and not isinstance(self.periods, bool)
         if not whole or not 1 <= self.periods <= MOST_PERIODS:
             raise UnsupportedOperation(
-                f"a stream has between 1 and {MOST_PERIODS} periods, not {as_given(self.periods)}",
+                f"a stream has between 1 and {MOST_PERIODS} periods, not "
+                f"{show_input(self.periods)}",
                 where="periods=...",
                 remedy="write for example periods=365",
             )
@@ -235,7 +236,7 @@ class Schedule:
         """Which period has a date, from 0."""
         if not isinstance(period, dt.date) or isinstance(period, dt.datetime):
             raise UnsupportedOperation(
-                f"a period is named by a date in it, not {as_given(period)}",
+                f"a period is named by a date in it, not {show_input(period)}",
                 where="period=...",
                 remedy=f"write for example period=datetime.date{self._example()}",
             )

@@ -50,7 +50,7 @@ def windows_read(relation: Relation, groups: Groups | None = None) -> Windows | 
     if relation.source.time is None:
         return None
     found = _Found.of(relation)
-    return found.narrowed(_of_groups(groups, found, relation.facts)).windows
+    return found.narrow(_of_groups(groups, found, relation.facts)).windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +82,17 @@ class _Found:
         """The facts after a step; for unknown steps, as few as possible."""
         match step:
             case Filter(predicates):
-                return self.narrowed(self._conditions(predicates, before.columns))
+                return self.narrow(self._conditions(predicates, before.columns))
             case DropNulls(names):
                 trees = [IsNotNull().of(Column(name)) for name in names]
-                return self.narrowed(self._conditions(trees, before.columns))
+                return self.narrow(self._conditions(trees, before.columns))
             case Part():
-                return self.narrowed(self._conditions(_of_part(step, before), before.columns))
+                return self.narrow(self._conditions(_of_part(step, before), before.columns))
             case WithColumns(named):
                 others = {n: t for n, t in self.made.items() if n not in {m.name for m in named}}
-                return replace(self, made=others | self._computed(named))
+                return replace(self, made=others | self._columns_of_time(named))
             case Select(named):
-                return replace(self, made=self._computed(named))
+                return replace(self, made=self._columns_of_time(named))
             case Rename(mapping):
                 new = dict(mapping)
                 return replace(self, made={new.get(n, n): t for n, t in self.made.items()})
@@ -110,7 +110,7 @@ class _Found:
         assert after.time is not None
         return replace(self, windows=windows, made={after.time: Column(TIME)})
 
-    def _computed(self, named: Sequence[Named]) -> dict[str, Tree]:
+    def _columns_of_time(self, named: Sequence[Named]) -> dict[str, Tree]:
         """Of columns that are computed at once, those that follow from the time."""
         return {
             n.name: substitute(n.tree, self.made)
@@ -139,7 +139,7 @@ class _Found:
             return None
         return found if self.dtype.zone is None else by_clocks(found)
 
-    def narrowed(self, conditions: Iterator[Condition]) -> _Found:
+    def narrow(self, conditions: Iterator[Condition]) -> _Found:
         """The same where rows meet some conditions."""
         every = tuple(conditions)
         if not every:

@@ -89,7 +89,7 @@ def gaussian_delta(
             found.append(D.multiply(ripple, _on_integers(l0 * sigma_squared, l0, epsilon)))
             if ripple < 1 + _TINY:
                 return fraction_up(min(found))
-    found.append(_smoothed(sigma_squared, l0, l2_squared, epsilon))
+    found.append(_smooth_delta(sigma_squared, l0, l2_squared, epsilon))
     if (
         min(found) == 1 or -16 * min(found).adjusted() >= sigma_squared
     ):  # else smoothing makes no difference
@@ -147,7 +147,7 @@ def smoothing(l0: int, factor: float) -> tuple[Fraction, Decimal]:
     return s_squared, D.multiply(D.multiply(log, Decimal(l0)), MORE)
 
 
-def _smoothed(sigma_squared: Fraction, l0: int, l2_squared: int, epsilon: Fraction) -> Decimal:
+def _smooth_delta(sigma_squared: Fraction, l0: int, l2_squared: int, epsilon: Fraction) -> Decimal:
     if epsilon <= 0:
         return ONE
     near = min(1.0, float(epsilon)) or 1e-300

@@ -550,7 +550,7 @@ def reach_of(
         _, once, _ = finest.tight()
         finest = Bounds(once, once, 1)
     if facts.norm is not None:
-        finest = finest.weighed(facts.norm)
+        finest = finest.weigh(facts.norm)
     rows, groups, most = finest.tight()
     norm = finest.norm
     if kept != every:
@@ -629,7 +629,7 @@ class Bounds:
         rows = groups * per_group if self.rows is None else min(self.rows, groups * per_group)
         return rows, min(groups, rows), min(per_group, rows)
 
-    def weighed(self, norm: Fraction) -> Bounds:
+    def weigh(self, norm: Fraction) -> Bounds:
         """In parts of rows, where the norm over groups is at most N = floor(4096 norm) parts: an
         individual has at most N in a group, and sqrt(groups) N in all (Cauchy and Schwarz).
         """

@@ -250,7 +250,7 @@ def losses_delta(
     far = np.abs(values)
     for law, n in known.items():
         if isinstance(law, Choices):
-            log, table, beyond = _turned(law, c, step, round(wide / step))
+            log, table, beyond = _tilt(law, c, step, round(wide / step))
             curve = table[k % table.size]
             missing += n * beyond
             table_error += n * _TABLE
@@ -390,7 +390,7 @@ def _grid(known: Mapping[Loss, int], price: float) -> tuple[float, float, float]
     return c, step, math.ceil(wide / step) * step
 
 
-def _turned(law: Choices, c: float, step: float, number: int) -> tuple[float, Complexes, float]:
+def _tilt(law: Choices, c: float, step: float, number: int) -> tuple[float, Complexes, float]:
     """A logarithm, what it is to be multiplied with for t = 0, w, 2 w, ..., over a period, and how
     likely a larger loss is.
     """

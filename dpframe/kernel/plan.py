@@ -922,7 +922,7 @@ def _value(said: object, kind: object) -> object:
         return result
     if origin is Literal:
         fits = (option for option in options if type(option) is type(said) and option == said)
-        return _known(next(fits, None), f"{said!r} is not one of {options}")
+        return _require(next(fits, None), f"{said!r} is not one of {options}")
     if kind == tuple[int, ...] and isinstance(said, list) and {*map(type, said)} <= {int}:
         return tuple(said)
     if origin is tuple and isinstance(said, list):
@@ -976,7 +976,7 @@ def _fraction(said: str) -> Fraction:
         raise Refused("a number that is not written as a fraction") from None
 
 
-def _known(value: object, why: str) -> object:
+def _require(value: object, why: str) -> object:
     if value is None:
         raise Refused(why)
     return value

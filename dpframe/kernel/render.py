@@ -230,7 +230,7 @@ def _frame(frame: Frame) -> str:
                 f"group. Ends of values: {values}."
             )
         case Gather(input, by, new, bounds, beside):
-            keys = _named(by)
+            keys = _list_named(by)
             clamps = _list(["none" if b is None else f"[{_numbers(b)}]" for b in bounds])
             aggregates = _list([f"{_name(name)} = {_row(what)}" for name, what in new])
             where = "in all rows" if beside else "in one row"
@@ -287,12 +287,12 @@ def _keys(keys: Keys) -> str:
     match keys:
         case Listed(by, sizes, digest):
             number = " x ".join(map(str, sizes))
-            return f"{_named(by)} ({number} public keys, digest {_plain(digest)})"
+            return f"{_list_named(by)} ({number} public keys, digest {_plain(digest)})"
         case Found(by, draw):
-            return f"{_named(by)} (groups that draw {draw} finds)"
+            return f"{_list_named(by)} (groups that draw {draw} finds)"
 
 
-def _named(by: Sequence[tuple[str, Row]]) -> str:
+def _list_named(by: Sequence[tuple[str, Row]]) -> str:
     return _list(
         [_name(name) if row == Col(name) else f"{_name(name)} = {_row(row)}" for name, row in by]
     )
@@ -331,7 +331,7 @@ def _adds(table: Table) -> str:
         case Valued(row):
             return f"the number of rows with a value of {_row(row)}"
         case Placed() | Squared() | Paired() as of:
-            return f"the sum of {_placed(of)}"
+            return f"the sum of {_place(of)}"
         case Distinct(row):
             return f"the number of different values of {_row(row)}"
         case People():
@@ -342,10 +342,10 @@ def _adds(table: Table) -> str:
             what = "rows" if row is None else f"values of {_row(row)}"
             return f"the sum over individuals of their number of {what}, at most {most} for each"
         case PersonTotal(of):
-            return f"the sum over individuals, each with its total as one row, of {_placed(of)}"
+            return f"the sum over individuals, each with its total as one row, of {_place(of)}"
 
 
-def _placed(of: Placed | Squared | Paired) -> str:
+def _place(of: Placed | Squared | Paired) -> str:
     match of:
         case Placed(row, grid):
             return f"{_row(row)} on {_grid(grid)}"

@@ -47,7 +47,7 @@ def pure_mu_squared(epsilon: Fraction) -> Fraction:
         return Fraction(0)
     if epsilon > _HUGE:
         return 8 * epsilon
-    return _squared(D.multiply(TWO, quantile_up(_minus_log1p(epsilon))))
+    return _square(D.multiply(TWO, quantile_up(_minus_log1p(epsilon))))
 
 
 @lru_cache(maxsize=1024)
@@ -74,7 +74,7 @@ def response_mu_squared(epsilon: Fraction, cells: int) -> Fraction:
     n = D.add(exp_of(epsilon), Decimal(cells - 1))
     one = quantile_up(D.multiply(D.ln(n), Decimal(-1)))
     other = quantile_up(D.ln(D.divide(Decimal(cells - 1), n)))
-    return min(_squared(D.add(one, other)), pure_mu_squared(epsilon))
+    return min(_square(D.add(one, other)), pure_mu_squared(epsilon))
 
 
 def laplace_mu_squared(h: Fraction, steps: int, most: int) -> Fraction:
@@ -104,7 +104,7 @@ def laplace_mu_squared(h: Fraction, steps: int, most: int) -> Fraction:
 @lru_cache(maxsize=1024)
 def _laplace(h: Fraction, steps: int) -> Fraction:
     both = D.add(_side(h, (steps - 1) // 2), _side(h, steps // 2))
-    return _squared(both)
+    return _square(both)
 
 
 def _side(h: Fraction, j: int) -> Decimal:
@@ -135,7 +135,7 @@ def _unit(sigma_squared: Fraction) -> Fraction:
     if sigma_squared > s_squared:
         root = D.divide(ONE, D.sqrt(decimal_of(sigma_squared - s_squared)))
         t = D.multiply(Decimal("2.001"), exp_of(-Fraction(197392088, 10**7) * s_squared))
-        found.append(_squared(D.add(root, D.multiply(Decimal(6), t))))
+        found.append(_square(D.add(root, D.multiply(Decimal(6), t))))
     if sigma_squared <= _BY_CORNERS:
         found.append(_by_corners(sigma_squared))
     return min(found)
@@ -167,7 +167,7 @@ def _by_corners(sigma_squared: Fraction) -> Fraction:
     at = first
     for j in range(1, 100):
         if D.add(at, D.divide(h, TWO)) > HALF and _is_convex(at, h, limit):
-            return _squared(h)
+            return _square(h)
         low, _ = gaussian_tail(sigma_squared, j + 1)
         new = quantile_up(D.ln(low))
         # `at` may be too large by less than this, as the next check sees
@@ -199,5 +199,5 @@ def _minus_log1p(power: Fraction) -> Decimal:
     return D.multiply(D.ln(D.add(ONE, exp_of(max(power, Fraction(-_HUGE))))), Decimal(-1))
 
 
-def _squared(mu: Decimal) -> Fraction:
+def _square(mu: Decimal) -> Fraction:
     return fraction_up(D.multiply(D.multiply(mu, mu), MORE))

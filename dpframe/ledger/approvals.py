@@ -62,7 +62,7 @@ class Range:
         if not _is_between(self.words, kind):
             return parameter.value in json.loads(self.words)
         low, high = _ends(self.words, kind)
-        value: Any = _comparable(parameter.held)
+        value: Any = _comparable(parameter.typed_value)
         least = low is None or _comparable(low) <= value
         return least and (high is None or value <= _comparable(high))
 

@@ -21,7 +21,7 @@ from dpframe.core.dtypes import Columns, Domain, columns
 from dpframe.core.tree import Call, Change, Column, HasExprs, Literal, Named, Tree
 from dpframe.errors import require
 from dpframe.frames.facts import FrameFacts
-from dpframe.frames.sampling import unused
+from dpframe.frames.sampling import new_name
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.operation import Namespace
 
@@ -45,13 +45,13 @@ def bind(
     whole
         Whether whole trees may become columns too, because `value` repeats them itself.
     """
-    steps, value, known = bound_layers(value, before, ns, whole=whole)
+    steps, value, known = bind_layers(value, before, ns, whole=whole)
     for step in steps:
         frame = frame.with_columns(*step)
     return frame, value, known
 
 
-def bound_layers(
+def bind_layers(
     value: T, before: Columns, ns: Namespace, *, whole: bool = False
 ) -> tuple[list[list[pl.Expr]], T, Columns]:
     """The same with the columns of each step that comes before, for any frame."""
@@ -59,7 +59,7 @@ def bound_layers(
     if not trees:
         return [], value, before
     binder = _Binder(before)
-    made = {tree: binder.bound(tree, whole) for tree in trees}
+    made = {tree: binder.bind(tree, whole) for tree in trees}
     known = before
     steps = []
     for layer in binder.layers:
@@ -67,7 +67,7 @@ def bound_layers(
         known = columns({**known, **{n.name: domain(n.tree, known) for n in layer}})
     return (
         steps,
-        (_mapped(value, lambda tree: made.get(tree, tree)) if binder.layers else value),
+        (_map(value, lambda tree: made.get(tree, tree)) if binder.layers else value),
         known,
     )
 
@@ -111,7 +111,7 @@ class _Binder:
     layers: list[list[Named]] = field(default_factory=list)
     _names: dict[Tree, _Part] = field(default_factory=dict)
 
-    def bound(self, tree: Tree, whole: bool) -> Tree:
+    def bind(self, tree: Tree, whole: bool) -> Tree:
         part = self._part(tree)
         return (self._column(part) if whole and part.size > _FEW else part).tree
 
@@ -120,12 +120,12 @@ class _Binder:
             name = tree.name if isinstance(tree, Column) else ""
             return _Part(tree, domain(tree, self.known), pl.col(name))
         given = [self._part(arg) for arg in tree.args]
-        part = self._applied(tree, given)
+        part = self._apply(tree, given)
         if part.size > _FEW + sum(g.size for g in given):
-            return self._applied(tree, [self._column(g) for g in given])
+            return self._apply(tree, [self._column(g) for g in given])
         return part
 
-    def _applied(self, tree: Call, given: Sequence[_Part]) -> _Part:
+    def _apply(self, tree: Call, given: Sequence[_Part]) -> _Part:
         """The operation on these operands."""
         domains = [g.known for g in given]
         lowered = tree.operation.lower(pl, [g.lowered for g in given], domains)
@@ -143,7 +143,7 @@ class _Binder:
             return part
         found = self._names.get(part.tree)
         if found is None:
-            name = unused(self.known, f"operand {len(self._names)}")
+            name = new_name(self.known, f"operand {len(self._names)}")
             found = _Part(Column(name), part.known, pl.col(name), 1, part.level + 1)
             self._names[part.tree] = found
             self.known = {**self.known, name: part.known}
@@ -175,7 +175,7 @@ def _exprs(value: object) -> tuple[Tree, ...]:
     return ()
 
 
-def _mapped(value: Any, change: Change) -> Any:
+def _map(value: Any, change: Change) -> Any:
     """The value with other expressions."""
     match value:
         case HasExprs():
@@ -185,5 +185,5 @@ def _mapped(value: Any, change: Change) -> Any:
         case Column() | Literal() | Call():
             return change(value)
         case tuple():
-            return tuple(_mapped(item, change) for item in value)
+            return tuple(_map(item, change) for item in value)
     return value

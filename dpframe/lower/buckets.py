@@ -36,7 +36,7 @@ from dpframe.core.dtypes import DType
 from dpframe.frames.relation import Relation, frames_of
 from dpframe.lower.engines.polars_engine import PolarsEngine
 from dpframe.lower.pair_limits import adds_up_over_people
-from dpframe.lower.read_once import Frames, Lower, columns_read, held, read_once, unsure
+from dpframe.lower.read_once import Frames, Lower, columns_read, hold_rows, read_once, unsure
 from dpframe.lower.spill import Sink, Spill, can_sink, can_spill, put_aside
 from dpframe.lower.tables import Lowered
 from dpframe.progress import part
@@ -86,21 +86,21 @@ def in_buckets(
 ) -> Results:
     """The results of lowered queries, as `engine.collect` gives them of all people at once."""
     assert engine.room is not None
-    whole = lower(frames)
-    queries = [query for found in whole for query in found]
+    by_request = lower(frames)
+    queries = [query for found in by_request for query in found]
     chosen = [i for i, query in enumerate(queries) if _adds_up(query)]
     totals: dict[int, pl.DataFrame] = {}
     if chosen:
 
         def additive(frames: Frames, like: Frames | None = None) -> list[tuple[Lowered, ...]]:
-            made = [query for found in lower(frames, like) for query in found]
-            return [tuple(made[i] for i in chosen)]
+            lowered = [query for found in lower(frames, like) for query in found]
+            return [tuple(lowered[i] for i in chosen)]
 
-        with _divided(engine, additive, frames, people, salt) as buckets:
-            for made, results in _each(engine, (additive(rows)[0] for rows in buckets)):
-                for i, query, result in zip(chosen, made, results, strict=True):
+        with _divide(engine, additive, frames, people, salt) as buckets:
+            for lowered, results in _each(engine, (additive(rows)[0] for rows in buckets)):
+                for i, query, result in zip(chosen, lowered, results, strict=True):
                     queries[i] = query
-                    totals[i] = _added(totals.get(i), query.grouped(result))
+                    totals[i] = _add(totals.get(i), query.group(result))
     rest = [i for i in range(len(queries)) if i not in totals]
     if rest:
         with read_once(engine, lower, frames, disk=engine.room.spills) as again:
@@ -108,8 +108,8 @@ def in_buckets(
             for i in rest:
                 queries[i] = anew[i]
             results = engine.collect([queries[i].frame for i in rest])
-        totals |= {i: queries[i].grouped(found) for i, found in zip(rest, results, strict=True)}
-    return _as_asked(whole, queries, totals)
+        totals |= {i: queries[i].group(found) for i, found in zip(rest, results, strict=True)}
+    return _regroup(by_request, queries, totals)
 
 
 def _each(
@@ -129,7 +129,7 @@ def _each(
         yield made, engine.collect([query.frame for query in made])
 
 
-def _as_asked(
+def _regroup(
     whole: Sequence[tuple[Lowered, ...]],
     queries: Sequence[Lowered],
     results: Mapping[int, pl.DataFrame],
@@ -153,7 +153,7 @@ def _is_sum(statistic: Statistic) -> bool:
     return isinstance(statistic, DistinctIndividuals) or adds_up_over_people(statistic)
 
 
-def _added(total: pl.DataFrame | None, more: pl.DataFrame) -> pl.DataFrame:
+def _add(total: pl.DataFrame | None, more: pl.DataFrame) -> pl.DataFrame:
     """The integers of two disjoint sets of people together."""
     if total is None:
         return more
@@ -164,7 +164,7 @@ def _added(total: pl.DataFrame | None, more: pl.DataFrame) -> pl.DataFrame:
 
 
 @contextmanager
-def _divided(
+def _divide(
     engine: PolarsEngine, lower: Lower, frames: Frames, people: Mapping[int, People], salt: int
 ) -> Iterator[Iterator[dict[int, pl.LazyFrame]]]:
     """The frames with the rows of each bucket, one after another."""
@@ -208,7 +208,7 @@ def _held_form(lower: Lower, frames: Frames) -> Frames | None:
 def _bucket(spill: Sink | Spill, number: int, most: int) -> pl.LazyFrame:
     """The rows of a bucket, in memory where they take no more than this many bytes."""
     if most and isinstance(spill, Sink) and spill.size(number) <= most:
-        return spill.held(number)
+        return spill.hold(number)
     return spill.bucket(number)
 
 
@@ -231,4 +231,4 @@ def _of(
 ) -> pl.LazyFrame:
     """The rows of a bucket, in memory if columns are given."""
     rows = frame.filter(bucket)
-    return rows if columns is None else held(rows, columns, engine.optimizations)
+    return rows if columns is None else hold_rows(rows, columns, engine.optimizations)

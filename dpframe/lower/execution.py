@@ -212,7 +212,7 @@ class Execution:
             if isinstance(engine, PolarsEngine) and engine.room and people is not None:
                 few = PolarsEngine(room=replace(engine.room, buckets=2), pushes=engine.pushes)
                 wanted = [TablesWanted(relation, groups, tables)]
-                lower = partial(_lowered, wanted, engine.ns, 0)
+                lower = partial(_lower_all, wanted, engine.ns, 0)
                 in_buckets(few, lower, empty, people, 0)
         except DPFrameError:
             raise
@@ -238,9 +238,9 @@ class Execution:
             try:
                 now = self.engine.schema_now(data)
             except FAILURES:
-                raise _changed("cannot be read any more") from None
+                raise _change_error("cannot be read any more") from None
             if now is not None and dict(now) != dict(self.schemas[token]):
-                raise _changed("no longer has the columns that it was protected with")
+                raise _change_error("no longer has the columns that it was protected with")
 
     # -- after it -------------------------------------------------------------------------------
 
@@ -289,7 +289,7 @@ class Execution:
         return [
             self._in_rounds(one, lowered, results)
             if one.chooser is not None and len(one.chooser.rounds) > 1
-            else _counted_of(one, lowered, results)
+            else _count_wanted(one, lowered, results)
             for one, (lowered, results) in zip(wanted, self._results(wanted), strict=True)
         ]
 
@@ -303,13 +303,13 @@ class Execution:
         assert groups is not None
         assert chooser is not None
         first, *later = chooser.rounds
-        found, _ = chosen_keys(first, lowered, results, groups)
+        found, _ = choose_keys(first, lowered, results, groups)
         for choice in later:
             rest = replace(wanted, relation=without(wanted.relation, found))
             ((lowered, results),) = self._results([rest])
-            more, _ = chosen_keys(choice, lowered, results, groups)
+            more, _ = choose_keys(choice, lowered, results, groups)
             found = pl.concat([found, more])
-        return Counted({}, groups.found(found[order_of(found)]))
+        return Counted({}, groups.with_keys(found[order_of(found)]))
 
     def _results(self, wanted: Sequence[TablesWanted]) -> list[tuple[Tables, list[pl.DataFrame]]]:
         def work() -> list[tuple[Tables, list[pl.DataFrame]]]:
@@ -317,9 +317,9 @@ class Execution:
             fresh = fresh_salt()
             people = people_of([one.relation for one in wanted])
             if isinstance(self.engine, PolarsEngine) and self.engine.room and people is not None:
-                lower = partial(_lowered, wanted, self.engine.ns, fresh)
+                lower = partial(_lower_all, wanted, self.engine.ns, fresh)
                 return in_buckets(self.engine, lower, frames, people, fresh)
-            lowered, results = self._collected(wanted, frames, fresh)
+            lowered, results = self._collect(wanted, frames, fresh)
             ends = list(accumulate(map(len, lowered)))
             return [
                 (found, results[end - len(found) : end])
@@ -333,15 +333,15 @@ class Execution:
         if not self.engine.reads_all_columns:
             return self.data
         empty = {t: pl.LazyFrame(schema=schema) for t, schema in self.schemas.items()}
-        columns = columns_read(partial(_lowered, wanted, pl, 0), empty, {})
+        columns = columns_read(partial(_lower_all, wanted, pl, 0), empty, {})
         return {t: self.engine.narrow(data, columns[t]) for t, data in self.data.items()}
 
-    def _collected(
+    def _collect(
         self, wanted: Sequence[TablesWanted], frames: Any, fresh: int
     ) -> tuple[list[Tables], list[pl.DataFrame]]:
         """The exact queries, and the result of each."""
         batches = self.engine.gives_batches and len(wanted) == 1
-        lower = partial(_lowered, wanted, self.engine.ns, fresh, batches=batches)
+        lower = partial(_lower_all, wanted, self.engine.ns, fresh, batches=batches)
         with ExitStack() as stack:
             if isinstance(self.engine, PolarsEngine):
                 frames = stack.enter_context(read_once(self.engine, lower, frames))
@@ -358,14 +358,12 @@ def _results_of(
     frames = [query.frame for query in at_once]
     results = iter(engine.collect(frames, rehearsed=rehearsed) if frames else [])
     return [
-        query.counted(engine.batches(query.frame))
-        if query.by_batches
-        else query.grouped(next(results))
+        query.count(engine.batches(query.frame)) if query.by_batches else query.group(next(results))
         for query in queries
     ]
 
 
-def _lowered(
+def _lower_all(
     wanted: Sequence[TablesWanted],
     ns: Namespace,
     fresh: int,
@@ -392,12 +390,12 @@ def _lowered(
     ]
 
 
-def _counted_of(wanted: TablesWanted, lowered: Tables, results: list[pl.DataFrame]) -> Counted:
+def _count_wanted(wanted: TablesWanted, lowered: Tables, results: list[pl.DataFrame]) -> Counted:
     groups, noisy = wanted.groups, None
     if groups is not None and wanted.chooser is not None:
-        keys, noisy = chosen_keys(wanted.chooser, lowered, results, groups)
-        groups = groups.found(keys)
-    return Counted(_counted(lowered, results, groups), groups, noisy)
+        keys, noisy = choose_keys(wanted.chooser, lowered, results, groups)
+        groups = groups.with_keys(keys)
+    return Counted(_count_tables(lowered, results, groups), groups, noisy)
 
 
 def _counted_part(tables: Iterable[PlanTables], counted: Iterator[Counted]) -> CountedPart:
@@ -445,14 +443,14 @@ def withhold_failure(work: Callable[[], T]) -> T:
     )
 
 
-def _changed(what: str) -> EngineError:
+def _change_error(what: str) -> EngineError:
     return EngineError(
         f"the protected frame {what}; nothing was charged",
         remedy="protect it again, with the files that it has now",
     )
 
 
-def _counted(
+def _count_tables(
     lowered: Sequence[Lowered], results: Sequence[pl.DataFrame], groups: Groups | None
 ) -> dict[Table, CellCounts]:
     return {
@@ -487,7 +485,7 @@ class Chooser(Protocol):
         ...
 
 
-def chosen_keys(
+def choose_keys(
     chooser: Chooser, lowered: Sequence[Lowered], results: Sequence[pl.DataFrame], groups: Groups
 ) -> tuple[pl.DataFrame, Numbers | None]:
     """The keys that appear, sorted; in the data's order they would reveal rows."""
@@ -502,8 +500,8 @@ def chosen_keys(
             order = order_of(merged.select(columns))
             places = order[kept[order]]
             names = dict(zip(columns, groups.keys.columns, strict=True))
-            found = merged.select(columns)[places].rename(names)
-            return found, None if noisy is None else noisy[places]
+            chosen = merged.select(columns)[places].rename(names)
+            return chosen, None if noisy is None else noisy[places]
     raise AssertionError("the individuals of each group are counted")
 
 

@@ -168,7 +168,7 @@ class _Reader:
                 return self._meet(frame)
             case kernel.Map(input, ()):
                 before = self.frames[input]
-                facts = before.facts.changed({}, {}, "select()")
+                facts = before.facts.with_table({}, {}, "select()")
                 steps = (*before.steps, (Select(()), before.facts))
                 return replace(before, steps=steps, facts=facts)
         relation = self.frames[frame.input]
@@ -225,7 +225,7 @@ class _Reader:
         before = relation.facts
         match frame:
             case kernel.Map(_, made):
-                return Select(self.named(made, before))
+                return Select(self.columns(made, before))
             case kernel.Filter(_, conditions):
                 return Filter(self._trees(conditions, before))
             case kernel.Part(_, by, key):
@@ -263,7 +263,7 @@ class _Reader:
                     )
                     for name, call in new_columns
                 )
-                return Gather(self.named(by_rows, before), aggregates, beside)
+                return Gather(self.columns(by_rows, before), aggregates, beside)
         raise TypeError(f"no step for {type(frame).__name__}")
 
     # Expressions
@@ -289,7 +289,7 @@ class _Reader:
     def _trees(self, rows: Iterable[kernel.Row], facts: FrameFacts) -> tuple[Tree, ...]:
         return tuple([self.tree(row, facts) for row in rows])
 
-    def named(
+    def columns(
         self, pairs: Iterable[tuple[str, kernel.Row]], facts: FrameFacts
     ) -> tuple[Named, ...]:
         """Expressions and the names of their columns."""
@@ -297,7 +297,7 @@ class _Reader:
 
     def _keys(self, rows: Iterable[kernel.Row], facts: FrameFacts) -> tuple[Named, ...]:
         """Expressions whose columns no plan names."""
-        return self.named(((f"key {i}", row) for i, row in enumerate(rows)), facts)
+        return self.columns(((f"key {i}", row) for i, row in enumerate(rows)), facts)
 
     def _literal(self, lit: kernel.Lit) -> Literal:
         found = self._types.get(lit.dtype)
@@ -327,10 +327,10 @@ class _Reader:
             case None:
                 return None
             case kernel.Found(by):
-                named = self.named(by, facts)
+                named = self.columns(by, facts)
                 return Groups(named, _no_keys(named, facts), "", discovered=True)
             case kernel.Listed(by, sizes, digest):
-                named, listed = self.named(by, facts), self.handles.public[digest]
+                named, listed = self.columns(by, facts), self.handles.public[digest]
                 if listed.width != len(named) or listed.height != prod(sizes):
                     raise ValueError("there are other public keys")
                 # columns of wider and of narrower whole numbers may have one digest
@@ -353,7 +353,7 @@ class _Reader:
             case kernel.Valued(row):
                 return ValueCount(self.tree(row, facts))
             case kernel.Placed() | kernel.Squared() | kernel.Paired():
-                return self._placed(adds, facts)
+                return self._sum_on_grid(adds, facts)
             case kernel.Distinct(row):
                 return DistinctCount(self.tree(row, facts))
             case kernel.People():
@@ -363,10 +363,10 @@ class _Reader:
             case kernel.PersonRows(row, most):
                 return UnitRows(most, None if row is None else self.tree(row, facts))
             case kernel.PersonTotal(of):
-                placed = self._placed(of, facts)
+                placed = self._sum_on_grid(of, facts)
                 return UnitPairSum(placed) if isinstance(placed, PairSum) else UnitTotal(placed)
 
-    def _placed(
+    def _sum_on_grid(
         self, adds: kernel.Placed | kernel.Squared | kernel.Paired, facts: FrameFacts
     ) -> GridSum | SquareSum | PairSum:
         value, grid = self._value(adds.row, facts), _grid(adds.grid)

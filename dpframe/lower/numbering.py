@@ -20,7 +20,7 @@ _SPARSE = 4
 """Whole numbers are looked up in an array of at most this many entries per key."""
 
 
-def numbered(
+def number_rows(
     keys: pl.DataFrame, result: pl.DataFrame, names: Sequence[str]
 ) -> tuple[pl.DataFrame, NDArray[np.int64]]:
     """The rows of a result that have a public key, and the number of each one's key.
@@ -106,7 +106,7 @@ def packable(types: Sequence[DType]) -> bool:
 
 def in_memory(source: pl.LazyFrame | Mapping[int, pl.LazyFrame], relation: Relation) -> bool:
     """Whether rows come from one frame in memory, so that their columns may be held there."""
-    plan = _told(source, relation)
+    plan = _explain(source, relation)
     return plan is not None and plan.startswith("DF [")
 
 
@@ -114,11 +114,11 @@ def in_batches(source: pl.LazyFrame | Mapping[int, pl.LazyFrame], relation: Rela
     """Whether rows are made of one frame in memory or of one set of files, which Polars reads
     piece by piece.
     """
-    plan = _told(source, relation)
+    plan = _explain(source, relation)
     return plan is not None and len(scans := _SCANS.findall(plan)) == 1 and scans[0] in _IN_PIECES
 
 
-def _told(source: pl.LazyFrame | Mapping[int, pl.LazyFrame], relation: Relation) -> str | None:
+def _explain(source: pl.LazyFrame | Mapping[int, pl.LazyFrame], relation: Relation) -> str | None:
     """The plan of the only frame that rows are made of; None where there are several."""
     if any(isinstance(step, Binary) for step, _ in relation.steps):
         return None

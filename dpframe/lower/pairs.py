@@ -163,7 +163,7 @@ class Pairs:
     few: RowLimit | None = None
     packed: bool = False
 
-    def grouped(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def group(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The columns of groups and values, of rows in memory, which are used up."""
         return POLARS.collect([by_columns(self.keys, *self.of_memory(rows))])[0]
 
@@ -177,7 +177,7 @@ class Pairs:
         packed
             Whether what makes pairs is packed into one column to be grouped.
         """
-        made, settled, reduced = self._made(ns, ns)
+        made, settled, reduced = self._stages(ns, ns)
         if packed:
             pairs = group_packed(frame, [*self.whose, *self.keys], made)
         else:
@@ -185,20 +185,20 @@ class Pairs:
                 frame = ns.gathered(frame, self.whose)
             pairs = frame.group_by([*self.keys, *self.whose]).agg(*made)
         kept = pairs if self.limit is None else self.limit.keep(pairs, ns)
-        return self._weighed(kept.with_columns(*settled) if settled else kept, reduced, ns)
+        return self._weigh(kept.with_columns(*settled) if settled else kept, reduced, ns)
 
     def of_memory(self, rows: pl.DataFrame) -> tuple[pl.LazyFrame, list[pl.Expr]]:
         """The pairs of rows in memory, which are used up."""
         asked = RowsOfPairs(rows, used_up=True)
-        made, settled, reduced = self._made(pl, asked)
+        made, settled, reduced = self._stages(pl, asked)
         pairs = pairs_together(asked, [*self.whose, *self.keys], made, self.few)
         if pairs is None:
             frame = rows.lazy() if self.few is None else self.few.keep(rows.lazy())
             return self.of(frame, pl, self.packed)
         kept = pairs if self.limit is None else self.limit.keep_together(pairs)
-        return self._weighed(kept.lazy().with_columns(*settled), reduced, pl)
+        return self._weigh(kept.lazy().with_columns(*settled), reduced, pl)
 
-    def _made(
+    def _stages(
         self, ns: Namespace, of_rows: Namespace
     ) -> tuple[list[pl.Expr], list[pl.Expr], list[pl.Expr]]:
         """What is made of the rows of a pair, what of that in the end, and what of pairs."""
@@ -223,7 +223,7 @@ class Pairs:
                 reduced.append(ns.col(name).sum().cast(ns.Int64))
         return made, settled, reduced
 
-    def _weighed(
+    def _weigh(
         self, pairs: pl.LazyFrame, reduced: list[pl.Expr], ns: Namespace
     ) -> tuple[pl.LazyFrame, list[pl.Expr]]:
         """The pairs that are left, weighed if individuals are."""

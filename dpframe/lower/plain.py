@@ -20,7 +20,7 @@ from dpframe.frames.relation import Relation
 from dpframe.lower.bind import bind_facts
 from dpframe.lower.engines.polars_engine import POLARS
 from dpframe.lower.execution import withhold_failure
-from dpframe.lower.numbering import numbered
+from dpframe.lower.numbering import number_rows
 from dpframe.lower.pair_limits import owner_names
 from dpframe.lower.tables import Sources, group_columns, key_expression, lower_rows, whose_rows
 from dpframe.rows.fold import domain, lower
@@ -31,7 +31,7 @@ def has_plain(aggregate: BoundAggregate) -> bool:
     return bool(_expressions(aggregate, None if aggregate.plain_tree is None else "x"))
 
 
-def found_keys(relation: Relation, groups: Groups, source: Sources) -> pl.DataFrame:
+def find_keys(relation: Relation, groups: Groups, source: Sources) -> pl.DataFrame:
     """All keys that a public frame has, sorted."""
     names = group_columns(groups)
     rows = _rows(relation, groups, (), source).select(names).unique()
@@ -65,15 +65,13 @@ def run_plain(
     below = [aggregate.plain_beside for aggregate in aggregates]
     rows = _rows(relation, groups, trees, source, whose, below)
     if not isinstance(groups, SetGroups):
-        return _reduced(
-            rows, aggregates, names, owners, lambda found: _placed(found, groups, names)
-        )
+        return _reduce(rows, aggregates, names, owners, lambda found: _place(found, groups, names))
     (frame,) = _collect([rows])
-    listed, finest = numbered(groups.keys, frame, names)
-    made = [_of_set(listed, groups, kept, finest, aggregates, owners) for kept in groups.sets]
+    listed, finest = number_rows(groups.keys, frame, names)
+    by_set = [_of_set(listed, groups, kept, finest, aggregates, owners) for kept in groups.sets]
     return [
         tuple(pl.concat(columns) for columns in zip(*sets, strict=True))
-        for sets in zip(*made, strict=True)
+        for sets in zip(*by_set, strict=True)
     ]
 
 
@@ -93,23 +91,23 @@ def _of_set(
     numbered_rows = rows.with_columns(pl.Series("k", number)).lazy()
     everything = pl.DataFrame({"k": pl.int_range(groups.entries(kept), eager=True)})
 
-    def placed(found: pl.DataFrame) -> pl.DataFrame:
-        return everything.join(found, on="k", how="left", maintain_order="left")
+    def place(rows: pl.DataFrame) -> pl.DataFrame:
+        return everything.join(rows, on="k", how="left", maintain_order="left")
 
-    return _reduced(numbered_rows, aggregates, ["k"], owners, placed)
+    return _reduce(numbered_rows, aggregates, ["k"], owners, place)
 
 
-def _reduced(
+def _reduce(
     rows: pl.LazyFrame,
     aggregates: Sequence[BoundAggregate],
     names: list[str],
     owners: Sequence[str],
-    placed: Callable[[pl.DataFrame], pl.DataFrame],
+    place: Callable[[pl.DataFrame], pl.DataFrame],
 ) -> list[tuple[pl.Series, ...]]:
     """The plain results of rows by some columns, each in its place."""
     totals = [aggregate.is_of_totals for aggregate in aggregates]
     trees = [aggregate.plain_tree for aggregate in aggregates]
-    made: list[tuple[pl.Series, ...]] = [()] * len(aggregates)
+    results: list[tuple[pl.Series, ...]] = [()] * len(aggregates)
     for of_totals in (False, True):
         chosen = [i for i, found in enumerate(totals) if found is of_totals]
         if not chosen:
@@ -126,12 +124,12 @@ def _reduced(
         named = [expression.alias(f"v{i}_{j}") for i, j, expression in plain]
         reduced = values.group_by(names).agg(*named) if names else values.select(*named)
         result, empty = _collect([reduced, rows.clear().select(*named)])
-        found = placed(result)
+        placed = place(result)
         for i, j, _ in plain:
             none = empty[f"v{i}_{j}"].item()
-            column = found[f"v{i}_{j}"]
-            made[i] = (*made[i], column if none is None else column.fill_null(none))
-    return made
+            column = placed[f"v{i}_{j}"]
+            results[i] = (*results[i], column if none is None else column.fill_null(none))
+    return results
 
 
 def _collect(frames: Sequence[pl.LazyFrame]) -> list[pl.DataFrame]:
@@ -190,11 +188,11 @@ def _totals(rows: pl.LazyFrame, keys: list[str], columns: list[str]) -> pl.LazyF
     return rows.group_by(keys).agg(*known)
 
 
-def _placed(result: pl.DataFrame, groups: Groups | None, names: Sequence[str]) -> pl.DataFrame:
+def _place(result: pl.DataFrame, groups: Groups | None, names: Sequence[str]) -> pl.DataFrame:
     """A row for each public key; nulls where the frame has no rows of it."""
     if groups is None:
         return result
-    kept, numbers = numbered(groups.keys, result, names)
-    found = kept.select(pl.col("^v.*$"), pl.Series("k", numbers))
+    rows, numbers = number_rows(groups.keys, result, names)
+    numbered = rows.select(pl.col("^v.*$"), pl.Series("k", numbers))
     places = pl.DataFrame({"k": pl.int_range(groups.size, eager=True)})
-    return places.join(found, on="k", how="left", maintain_order="left")
+    return places.join(numbered, on="k", how="left", maintain_order="left")

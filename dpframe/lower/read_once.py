@@ -25,7 +25,7 @@ from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.spill import Sink, Spill, can_spill, put_aside
 from dpframe.lower.tables import Lowered
 
-__all__ = ["columns_read", "held", "read_once", "unsure"]
+__all__ = ["columns_read", "hold_rows", "read_once", "unsure"]
 
 Frames = Mapping[int, pl.LazyFrame]
 
@@ -64,13 +64,13 @@ _KEPT: Final = re.compile(r"cache\[id: ([^\],]+)")
 
 def unsure(frame: pl.LazyFrame) -> bool:
     """Whether a frame has rows that may be others the next time."""
-    told = _told(frame)
+    told = _explain(frame)
     if _UNSURE.search(told):
         return True
     return bool(_ANY_ORDER.search(told) and _BY_ORDER.search(told))
 
 
-def _told(frame: pl.LazyFrame) -> str:
+def _explain(frame: pl.LazyFrame) -> str:
     # of a copy: Polars 1.32 lets no other thread use a frame meanwhile
     return frame.clone().explain(optimized=False)
 
@@ -99,11 +99,11 @@ def read_once(
                 spill.write(frames[token], pl.lit(0), columns, engine.optimizations)
                 found[token] = spill.bucket(0)
             else:
-                found[token] = held(frames[token], columns, engine.optimizations)
+                found[token] = hold_rows(frames[token], columns, engine.optimizations)
         yield found
 
 
-def held(
+def hold_rows(
     frame: pl.LazyFrame, columns: Sequence[str], optimizations: pl.QueryOptFlags
 ) -> pl.LazyFrame:
     """The rows of a frame in memory; unneeded columns have no values."""
@@ -119,12 +119,12 @@ def _times_read(lower: Lower, frames: Frames, token: int) -> int:
     """
     schemas = {t: frame.collect_schema() for t, frame in frames.items()}
     empty = {t: pl.LazyFrame(schema=schema) for t, schema in schemas.items()}
-    empty[token] = _watched(schemas[token], set())
-    plans = [_told(query.frame).lower() for found in lower(empty) for query in found]
-    return sum(plan.count(_FUNCTION) + _repeated(plan) for plan in plans if _FUNCTION in plan)
+    empty[token] = _watch(schemas[token], set())
+    plans = [_explain(query.frame).lower() for found in lower(empty) for query in found]
+    return sum(plan.count(_FUNCTION) + _count_repeats(plan) for plan in plans if _FUNCTION in plan)
 
 
-def _repeated(plan: str) -> int:
+def _count_repeats(plan: str) -> int:
     """How often a plan names again what is to be kept; it is shown once only."""
     kept = _KEPT.findall(plan)
     return len(kept) - len(set(kept))
@@ -144,14 +144,14 @@ def columns_read(
     """
     seen = {token: {always[token]} if token in always else set() for token in frames}
     schemas = {token: frame.collect_schema() for token, frame in frames.items()}
-    empty = {token: _watched(schemas[token], seen[token]) for token in frames}
+    empty = {token: _watch(schemas[token], seen[token]) for token in frames}
     forms = [lower(empty)] if like is None else [lower(empty), lower(empty, like)]
     queries = [query.frame for form in forms for found in form for query in found]
     POLARS.collect(queries, rehearsed=True)
     return {t: [n for n in schemas[t] if n in names] for t, names in seen.items()}
 
 
-def _watched(schema: pl.Schema, seen: set[str]) -> pl.LazyFrame:
+def _watch(schema: pl.Schema, seen: set[str]) -> pl.LazyFrame:
     """A frame without rows that notes which of its columns are read."""
 
     def read(

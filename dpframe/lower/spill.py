@@ -106,14 +106,14 @@ class Sink(BucketFiles):
     def _divide(self, marked: pl.LazyFrame, name: str, optimizations: pl.QueryOptFlags) -> None:
         parts: Any = pl.PartitionBy(
             tempfile.gettempdir(),  # where nothing is written, as all files are given
-            file_path_provider=self._opened,
+            file_path_provider=self._open_bucket,
             key=name,
             include_key=False,
             approximate_bytes_per_file=None,
         )
         marked.sink_ipc(parts, maintain_order=False, optimizations=optimizations)
 
-    def _opened(self, part: Any) -> IO[bytes]:
+    def _open_bucket(self, part: Any) -> IO[bytes]:
         """A new file for a bucket."""
         file = self._open_file()
         self.files[part.partition_keys.item()].append(file)
@@ -132,7 +132,7 @@ class Sink(BucketFiles):
             return pl.LazyFrame(schema=self.schema)
         return rows.with_columns(*self._missing(rows.collect_schema())).select(*self.schema)
 
-    def held(self, number: int) -> pl.LazyFrame:
+    def hold(self, number: int) -> pl.LazyFrame:
         """The same in memory, or in the part of the files that the system keeps there."""
         rows = self._scan(number)
         found = pl.DataFrame(schema=self.schema) if rows is None else rows.collect()
@@ -230,7 +230,7 @@ class Spill(BucketFiles):
             columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
         ) -> Iterator[pl.DataFrame]:
             wanted, left = columns or list(schema), rows
-            for part in _gathered(pieces):
+            for part in _gather(pieces):
                 found = part.select(wanted) if left is None else part.select(wanted).head(left)
                 left = None if left is None else left - found.height
                 yield found if predicate is None else found.filter(predicate)
@@ -240,7 +240,7 @@ class Spill(BucketFiles):
         return register_io_source(read, schema=schema)
 
 
-def _gathered(pieces: _Pieces) -> Iterator[pl.DataFrame]:
+def _gather(pieces: _Pieces) -> Iterator[pl.DataFrame]:
     """Pieces, put together where they are small."""
     waiting, rows = list[pl.DataFrame](), 0
     for place in pieces.places:

@@ -32,7 +32,7 @@ from dpframe.frames.relation import Binary, FramePart, Relation
 from dpframe.frames.sampling import owner_columns, within_windows
 from dpframe.frames.windows_read import windows_read
 from dpframe.lower.bind import bind_facts
-from dpframe.lower.numbering import in_batches, in_memory, listed_keys, numbered, packable
+from dpframe.lower.numbering import in_batches, in_memory, listed_keys, number_rows, packable
 from dpframe.lower.pair_limits import (
     UNIT,
     PairLimit,
@@ -89,14 +89,14 @@ class Lowered:
     later: Pairs | CountedRows | None = None
     by_batches: bool = False
 
-    def grouped(self, result: pl.DataFrame) -> pl.DataFrame:
+    def group(self, result: pl.DataFrame) -> pl.DataFrame:
         """The columns of groups, cells and values, of what the engine gives."""
-        return result if self.later is None else self.later.grouped(result)
+        return result if self.later is None else self.later.group(result)
 
-    def counted(self, batches: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    def count(self, batches: Iterable[pl.DataFrame]) -> pl.DataFrame:
         """The same of one piece after another."""
         assert isinstance(self.later, CountedRows)
-        return self.later.counted(batches)
+        return self.later.count(batches)
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -121,14 +121,14 @@ def lower_query(
     form for those frames, which are not read. With `by_batches` the rows of a source may be read
     piece by piece, if only one table is made from it.
     """
-    made = list[Lowered]()
+    queries = list[Lowered]()
     by_batches = by_batches and len({(table.cells, table.kept) for table in tables}) == 1
     shown = source if like is None else like
     for kept in dict.fromkeys(table.kept for table in tables):
         own = [table for table in tables if table.kept == kept]
         found = _lower(relation, groups_of(groups, kept), own, source, ns, salt, shown, by_batches)
-        made += found if kept is None else [replace(one, kept=kept) for one in found]
-    return tuple(made)
+        queries += found if kept is None else [replace(one, kept=kept) for one in found]
+    return tuple(queries)
 
 
 def groups_of(groups: Groups | None, kept: tuple[int, ...] | None) -> Groups | None:
@@ -164,22 +164,22 @@ def _lower(
     if relation.facts.norm is not None:
         pairs = True
         require(all(map(adds_up, tables)), "weights count in tables that add up")
-    found: dict[tuple[Cells | None, bool], list[Statistic]] = {}
+    by_cells: dict[tuple[Cells | None, bool], list[Statistic]] = {}
     for table in tables:
         of_units = isinstance(table.statistic, UnitStatistic)
         in_pairs = of_units or (pairs and adds_up(table))
-        statistics = found.setdefault((table.cells, in_pairs), [])
+        statistics = by_cells.setdefault((table.cells, in_pairs), [])
         if table.statistic not in statistics:
             statistics.append(table.statistic)
-    made = list[Lowered]()
-    for (cells, in_pairs), statistics in found.items():
+    queries = list[Lowered]()
+    for (cells, in_pairs), statistics in by_cells.items():
         counted = None if in_pairs or ns is not pl else counted_rows(cells, statistics, groups)
         way = in_pairs, packing, counted, here
         query, later = _aggregate(frame, relation, groups, cells, statistics, limits, way, ns)
         batches = by_batches and not packing and isinstance(later, CountedRows)
         placed = counted is not None
-        made.append(Lowered(query, cells, tuple(statistics), placed, None, later, batches))
-    return tuple(made)
+        queries.append(Lowered(query, cells, tuple(statistics), placed, None, later, batches))
+    return tuple(queries)
 
 
 def lower_rows(
@@ -208,11 +208,11 @@ def lower_rows(
             parts = step.parts(before)
             known = [*(facts for _, facts in parts[1:]), after]
             for (part, facts), then in zip(parts, known, strict=True):
-                frame = _stepped(frame, part, facts, then, ns, salt)
+                frame = _apply_step(frame, part, facts, then, ns, salt)
     return frame
 
 
-def _stepped(
+def _apply_step(
     frame: pl.LazyFrame,
     step: FramePart,
     before: FrameFacts,
@@ -249,14 +249,14 @@ def _aggregate(
         return _of_totals(frame, (rows, whose_rows(relation, ns)), cells, columns, ns), None
     if cells is not None:
         if here and isinstance(counts, TalliedRows):
-            return _selected(frame, {_CELL: cells.numbers(columns)}, ns), counts
+            return _select(frame, {_CELL: cells.numbers(columns)}, ns), counts
         rows[_CELL] = unordered(ns, cells.row(columns, ns))
         keys.append(_CELL)
     types = _types_of_pairs(relation, groups) if packing and in_pairs and cells is None else []
     rows |= _of_pairs(relation, limits[2], ns, sortable(types)) if in_pairs else {}
     own, squares, made = row_columns(statistics, columns, ns)
     rows |= own
-    frame = _selected(frame, rows, ns) if rows else frame
+    frame = _select(frame, rows, ns) if rows else frame
     frame = frame.with_columns(*squares) if squares else frame
     if cells is not None:
         frame = frame.filter(ns.col(_CELL).is_not_null())
@@ -286,7 +286,7 @@ def _of_totals(
     """
     keys, whose = by
     made = {**keys, **whose, _TOTAL: cells.totals.row(columns, ns)}
-    pairs = _selected(frame, made, ns).group_by([*keys, *whose])
+    pairs = _select(frame, made, ns).group_by([*keys, *whose])
     totals = pairs.agg(cells.totals.per_unit(ns.col(_TOTAL), ns).alias(_TOTAL))
     cell = cells.place(cells.totals.total(ns.col(_TOTAL), ns), ns)
     placed = totals.with_columns(cell.alias(_CELL))
@@ -295,7 +295,7 @@ def _of_totals(
     return by_columns([*keys, _CELL], placed, [ns.len().cast(ns.Int64)])
 
 
-def _selected(frame: pl.LazyFrame, rows: Mapping[str, pl.Expr], ns: Namespace) -> pl.LazyFrame:
+def _select(frame: pl.LazyFrame, rows: Mapping[str, pl.Expr], ns: Namespace) -> pl.LazyFrame:
     """A row of these columns for each row."""
     named = [expression.alias(f"__{name}") for name, expression in rows.items()]
     if not any(expression.meta.root_names() for expression in named):
@@ -364,13 +364,13 @@ def count_cells(lowered: Lowered, result: pl.DataFrame, groups: Groups | None) -
     if groups is None:
         group = np.zeros(result.height, dtype=np.int64)
     else:
-        result, group = numbered(groups.keys, result, group_columns(groups))
-    whole = (pl.col(f"v{i}").fill_null(0).cast(pl.Int64) for i in range(len(lowered.statistics)))
-    values = [column.to_numpy() for column in result.select(whole).iter_columns()]
+        result, group = number_rows(groups.keys, result, group_columns(groups))
+    integers = (pl.col(f"v{i}").fill_null(0).cast(pl.Int64) for i in range(len(lowered.statistics)))
+    values = [column.to_numpy() for column in result.select(integers).iter_columns()]
     if lowered.cells is None:
-        return [CellCounts.of_groups(group, found, size) for found in values]
+        return [CellCounts.of_groups(group, numbers, size) for numbers in values]
     cell = result[_CELL].cast(pl.Int64).to_numpy()
-    return [CellCounts.of_cells(group, cell, found, size) for found in values]
+    return [CellCounts.of_cells(group, cell, numbers, size) for numbers in values]
 
 
 # What the statistics of a query make of a row: a column each, or one that several share.
@@ -385,8 +385,8 @@ def row_columns(
     Squares are made of the places of the same values where these are added up as well: of these
     very integers, however an engine would come to compute a value twice.
     """
-    squared = _squared_by(statistics)
-    counted = _counted_by(statistics, squared)
+    squared = _sums_of_squares(statistics)
+    counted = _counts_in_sums(statistics, squared)
     known = counted.keys() | squared.keys()
     made = {f"r{i}": s.row(columns, ns) for i, s in enumerate(statistics) if i not in known}
     made |= {
@@ -403,7 +403,7 @@ def row_columns(
     return own, squares, [f"r{counted.get(i, i)}" for i in range(len(statistics))]
 
 
-def _squared_by(statistics: Sequence[Statistic]) -> dict[int, int]:
+def _sums_of_squares(statistics: Sequence[Statistic]) -> dict[int, int]:
     """Sums of squares of the unchanged values of another statistic."""
     sums = {(s.value, s.grid): i for i, s in enumerate(statistics) if isinstance(s, GridSum)}
     return {
@@ -413,7 +413,7 @@ def _squared_by(statistics: Sequence[Statistic]) -> dict[int, int]:
     }
 
 
-def _counted_by(statistics: Sequence[Statistic], squared: Mapping[int, int]) -> dict[int, int]:
+def _counts_in_sums(statistics: Sequence[Statistic], squared: Mapping[int, int]) -> dict[int, int]:
     """Counts that can be read from the column of another statistic of the same values. Sums with a
     sum of squares come first, so that a row adds one point to count, sum and sum of squares.
     """
@@ -453,11 +453,11 @@ _PLACE: Final = "place"
 class CountedRows(ABC):
     """How rows are counted that come here."""
 
-    def grouped(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def group(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The places of cells that have rows, rising, and how many, of a column of all rows."""
-        return self.counted([rows])
+        return self.count([rows])
 
-    def counted(self, batches: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    def count(self, batches: Iterable[pl.DataFrame]) -> pl.DataFrame:
         """The same of rows that come piece by piece."""
         places, values = self._count(batches)
         return pl.DataFrame({_PLACE: places, "v0": values})
@@ -507,7 +507,7 @@ class PlacedRows(CountedRows):
         sorted_ = _Sorted()
         for rows in batches:
             sorted_.add(rows.to_series())
-        return sorted_.found()
+        return sorted_.runs()
 
 
 @dataclass(slots=True, eq=False)
@@ -524,7 +524,7 @@ class _Sorted:
         if self._size >= _ROWS:
             self._settle()
 
-    def found(self) -> tuple[Integers, Integers]:
+    def runs(self) -> tuple[Integers, Integers]:
         self._settle()
         return self._before[0]
 

@@ -54,13 +54,13 @@ def lines_of(path: Path, *, block: int = BLOCK) -> Iterator[pl.Series]:
             if end < 0:
                 rest = (rest + read)[: LONGEST + 1]  # longer than the longest all the same
                 continue
-            yield _decoded(rest + read[:end])
+            yield _decode(rest + read[:end])
             rest = read[end + 1 :]
     if rest:
-        yield _decoded(rest)
+        yield _decode(rest)
 
 
-def _decoded(lines: bytes) -> pl.Series:
+def _decode(lines: bytes) -> pl.Series:
     """Lines that are joined by line feeds. Bytes that are not UTF-8 do not get fewer by decoding,
     so what is too long stays so.
     """
@@ -166,7 +166,7 @@ def dtype_of(column: str, given: Any) -> Any:
     if isinstance(given, list) and given and all(isinstance(value, str) for value in given):
         if len(set(given)) == len(given):
             return pl.Enum(given)
-        raise _unknown(column, "a list that has a category twice")
+        raise _type_refusal(column, "a list that has a category twice")
     if isinstance(given, Mapping) and given and all(isinstance(name, str) for name in given):
         return pl.Struct({name: dtype_of(column, inner) for name, inner in given.items()})
     if not isinstance(given, str):
@@ -175,7 +175,7 @@ def dtype_of(column: str, given: Any) -> Any:
         return to_polars(_Reader(given).dtype_alone())
     except FAILURES:
         pass
-    raise _unknown(column, repr(given))
+    raise _type_refusal(column, repr(given))
 
 
 def type_words(dtype: DType) -> str:
@@ -204,7 +204,7 @@ class _Reader:
         return found
 
     def _dtype(self, depth: int = 0) -> DType:
-        name = self._matched(_WORD)
+        name = self._match(_WORD)
         if depth > _DEEPEST:
             raise _NoType
         if name in _SIMPLE:
@@ -249,23 +249,23 @@ class _Reader:
     def _field(self, depth: int) -> tuple[str, DType]:
         self._skip()
         if self._text[self._at : self._at + 1] == '"':
-            name = json.loads(self._matched(_TEXT))
+            name = json.loads(self._match(_TEXT))
         else:
-            name = self._matched(re.compile(r"[^:,{}()]+")).strip()
+            name = self._match(re.compile(r"[^:,{}()]+")).strip()
         self._require(":")
         return name, self._dtype(depth)
 
     def _unit(self) -> str:
-        unit = self._matched(_WORD)
+        unit = self._match(_WORD)
         if unit not in ("ms", "us", "ns"):
             raise _NoType
         return unit
 
     def _zone(self) -> str | None:
-        return self._matched(re.compile(r"[A-Za-z0-9_+\-/]+")) if self._has(",") else None
+        return self._match(re.compile(r"[A-Za-z0-9_+\-/]+")) if self._has(",") else None
 
     def _number(self) -> int:
-        return int(self._matched(re.compile(r"[0-9]{1,9}")))
+        return int(self._match(re.compile(r"[0-9]{1,9}")))
 
     def _skip(self) -> None:
         while self._text[self._at : self._at + 1] == " ":
@@ -281,7 +281,7 @@ class _Reader:
         if not self._has(mark):
             raise _NoType
 
-    def _matched(self, form: re.Pattern[str]) -> str:
+    def _match(self, form: re.Pattern[str]) -> str:
         self._skip()
         found = form.match(self._text, self._at)
         if found is None:
@@ -290,7 +290,7 @@ class _Reader:
         return found[0]
 
 
-def _unknown(column: str, what: str) -> UnsupportedOperation:
+def _type_refusal(column: str, what: str) -> UnsupportedOperation:
     return UnsupportedOperation(
         f"{what} is not the type of a column",
         where=f"schema, column {column!r}",
@@ -422,17 +422,17 @@ def _decimal(text: pl.Expr, dtype: DType) -> pl.Expr:
 def _moment(text: pl.Expr, dtype: DType) -> pl.Expr:
     """ISO 8601: a day, a time, or both with a T or a space between them."""
     if dtype.name == "Date":
-        return _parsed(_matching(text, f"^{_DAY}$"), "%Y-%m-%d", dtype)
+        return _parse(_matching(text, f"^{_DAY}$"), "%Y-%m-%d", dtype)
     if dtype.name == "Time":
         given = _matching(text, f"^{_CLOCK}$")
-        return _parsed(_with_seconds(given, 5), "%H:%M:%S%.f", dtype)
+        return _parse(_with_seconds(given, 5), "%H:%M:%S%.f", dtype)
     day = _DAY_OF_NANOSECONDS if dtype.unit == "ns" else _DAY
     given = _matching(text, f"^{day}([T ]{_CLOCK})?$").str.replace("T", " ", literal=True)
     given = pl.when(given.str.len_bytes() == 10).then(given + " 00:00").otherwise(given)
-    return _parsed(_with_seconds(given, 16), "%Y-%m-%d %H:%M:%S%.f", dtype)
+    return _parse(_with_seconds(given, 16), "%Y-%m-%d %H:%M:%S%.f", dtype)
 
 
-def _parsed(text: pl.Expr, form: str, dtype: DType) -> pl.Expr:
+def _parse(text: pl.Expr, form: str, dtype: DType) -> pl.Expr:
     found: pl.Expr = parse_as(text, form, dtype.name, dtype.unit or "us")
     return found
 
@@ -492,10 +492,10 @@ class TextFiles:
         for path, names in self.files:
             header = 1 if self.kind == "csv" else 0
             for lines in lines_of(path, block=block):
-                yield self._parsed(lines.slice(header).to_frame(), names, wanted)
+                yield self._parse(lines.slice(header).to_frame(), names, wanted)
                 header = 0
 
-    def _parsed(
+    def _parse(
         self, lines: pl.DataFrame, names: Sequence[str], wanted: Sequence[str]
     ) -> pl.DataFrame:
         if self.kind == "ndjson":
@@ -565,7 +565,7 @@ def text_types(path: str | Path, schema: object) -> pl.Schema:
         When the files are elsewhere, or the schema makes no sense.
     """
     _place(path)
-    columns = declared_types(schema)
+    columns = read_types(schema)
     for name, dtype in columns.items():
         require_known(name, dtype)
         if text_kind(path) == "ndjson" and ("\\" in name or "\0" in name):
@@ -637,7 +637,7 @@ def _all_text(kind: str, headers: Sequence[tuple[str, ...]]) -> pl.Schema:
     return pl.Schema(dict.fromkeys(first, pl.String()))
 
 
-def declared_types(schema: object) -> pl.Schema:
+def read_types(schema: object) -> pl.Schema:
     """The columns of a schema, whose types are those of Polars or Python, or names.
 
     Raises

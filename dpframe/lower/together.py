@@ -84,7 +84,7 @@ class Numbered:
         return found.cast(dtype)
 
 
-def numbered(column: pl.Series) -> tuple[Numbered, Numbers] | None:
+def number_values(column: pl.Series) -> tuple[Numbered, Numbers] | None:
     """A column as numbers, one for each row; None where these would take too many bits."""
     if column.dtype == pl.String:
         return _of_texts(column)
@@ -116,7 +116,7 @@ def _of_texts(column: pl.Series) -> tuple[Numbered, Numbers] | None:
     codes = column.cast(pl.Categorical)
     different = codes.unique()
     places = different.to_physical()
-    found = numbered(codes.to_physical())
+    found = number_values(codes.to_physical())
     if found is None or found[0].bits > _CODES:
         return None
     how, numbers = found
@@ -164,7 +164,7 @@ class RowsOfPairs:
         for name in self.rows.columns if self._used_up else []:
             self.rows.drop_in_place(name)
 
-    def needed(self) -> list[str]:
+    def needed_columns(self) -> list[str]:
         """The columns whose values are requested."""
         return list(
             dict.fromkeys(
@@ -209,11 +209,11 @@ def pairs_together(
     few
         What drops rows where a combination has too many.
     """
-    rows, needed = asked.rows, asked.needed()
+    rows, needed = asked.rows, asked.needed_columns()
     if not rows.height or not {rows[name].dtype for name in needed} <= {pl.Int64, pl.Boolean}:
         return None
     place = (rows.height - 1).bit_length() if needed or few else 0
-    packed = _packed(rows, names, place)
+    packed = _pack(rows, names, place)
     if packed is None:
         return None
     unsorted, columns = pl.Series(packed[0]), packed[1]
@@ -229,10 +229,10 @@ def pairs_together(
     del key, start
     asked.forget()
     own >>= place
-    return pl.DataFrame([*_unpacked(own, columns), *gathered]).select(*names, *made)
+    return pl.DataFrame([*_unpack(own, columns), *gathered]).select(*names, *made)
 
 
-def _packed(
+def _pack(
     rows: pl.DataFrame, names: Sequence[str], place: int
 ) -> tuple[Numbers, list[Numbered]] | None:
     """The number of the combination of each row, and its place among all rows in the last
@@ -241,7 +241,7 @@ def _packed(
     columns = list[Numbered]()
     key: Numbers = np.zeros(0, np.int64)
     for name in names:
-        found = numbered(rows[name])
+        found = number_values(rows[name])
         if found is None or found[0].bits > free:
             return None
         how, numbers = found
@@ -290,7 +290,7 @@ def _few(
     return kept
 
 
-def _unpacked(keys: Numbers, columns: Sequence[Numbered]) -> list[pl.Series]:
+def _unpack(keys: Numbers, columns: Sequence[Numbered]) -> list[pl.Series]:
     """The columns that numbers are packed of, which are used up."""
     found = list[pl.Series]()
     for column in reversed(columns):
@@ -309,16 +309,16 @@ def _of_runs(asked: RowsOfPairs, key: Numbers, start: Numbers, place: int) -> li
         a row among all.
     """
     sizes = np.diff(start, append=key.size)
-    found = [pl.Series(_SIZE, sizes)] if asked.counts_rows else []
+    columns = [pl.Series(_SIZE, sizes)] if asked.counts_rows else []
     for result, (name, what) in asked.asked.items():
         column = asked.rows[name]
         if what == "count" and not column.null_count():
-            found.append(pl.Series(result, sizes))
+            columns.append(pl.Series(result, sizes))
             continue
         values = column.is_not_null() if what == "count" else column
-        whole = values.cast(pl.Int64).fill_null(0).to_numpy()
-        found.append(pl.Series(result, _sums(whole, key, start, place)))
-    return found
+        integers = values.cast(pl.Int64).fill_null(0).to_numpy()
+        columns.append(pl.Series(result, _sums(integers, key, start, place)))
+    return columns
 
 
 def _sums(values: Numbers, key: Numbers, start: Numbers, place: int) -> Numbers:

@@ -70,7 +70,7 @@ class Radii:
         """The half-widths of a coordinate at the first and the last radius of each block."""
         return _half(self.first, width, self.fineness), _half(self.last, width, self.fineness)
 
-    def grouped(self, most: int, miss: float = 0.0) -> Radii:
+    def group(self, most: int, miss: float = 0.0) -> Radii:
         """At most this many blocks; only `miss`, or what is beyond these, lies beyond them.
 
         Blocks have like parts of the sum of the roots of probabilities, which makes the last radius
@@ -303,9 +303,9 @@ def tail_in_box(
     if not sides:
         return _nothing
     if len(sides) == 1 or (len(sides) == 2 and _is_closed(sides, variances)):
-        used = radii.grouped(_ROUGH) if rough else radii
+        used = radii.group(_ROUGH) if rough else radii
         return lambda t: used.tail(sides, t)
-    return _of_sides(radii.grouped(_NODES), sides)
+    return _of_sides(radii.group(_NODES), sides)
 
 
 def _is_closed(sides: list[tuple[int, int]], variances: list[float]) -> bool:
@@ -686,7 +686,7 @@ def _least_covering(noise: CombinedNoise, miss: float) -> int:
     def fine(a: int) -> float:
         return noise.beyond(a, miss)
 
-    wide = max(1, math.ceil(2.0 * math.sqrt(_unrounded(noise))))
+    wide = max(1, math.ceil(2.0 * math.sqrt(_unrounded_variance(noise))))
     if not noise.law.has_rough_tails:
         return _least(fine, miss, wide, wide)
     about = _least(rough, miss, wide, wide)
@@ -740,22 +740,22 @@ def _between(
 
 @lru_cache(maxsize=1024)
 def _variance(noise: CombinedNoise) -> float:
-    found, divisor = _unrounded(noise), noise.divisor
+    found, divisor = _unrounded_variance(noise), noise.divisor
     if divisor == 1:
         return found
     if divisor == 2:
         return found + noise.law.oddness_of_sum(noise.factors) / 4
     if found <= _FEW**2:
-        return _added_up(noise)
+        return _summed_variance(noise)
     return found + (divisor**2 - 1 if divisor % 2 else divisor**2 + 2) / (12.0 * divisor**2)
 
 
-def _unrounded(noise: CombinedNoise) -> float:
+def _unrounded_variance(noise: CombinedNoise) -> float:
     """The variance of the sum over the divisor."""
     return noise.law.variance_of_sum(noise.factors) / noise.divisor**2
 
 
-def _added_up(noise: CombinedNoise) -> float:
+def _summed_variance(noise: CombinedNoise) -> float:
     """The sum of (2 k - 1) P(|noise| >= k)."""
     k = np.arange(1.0, 2.0 + _least_covering(noise, _DEEP))
     return 2.0 * float((2.0 * k - 1.0) @ _above(noise, k))

@@ -41,7 +41,7 @@ from dpframe.mechanisms.mechanism import (
     Choice,
     Exposure,
     VectorMechanism,
-    charged,
+    charge_for,
     log_deviation,
     log_tier,
     positive_budget,
@@ -145,7 +145,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         return cls.for_pure(widths, rows, _epsilon_within(positive_budget(rho, "rho")))
 
     @classmethod
-    def fitted(cls, task: AdditiveTask, share: Budget) -> Choice | None:
+    def fit(cls, task: AdditiveTask, share: Budget) -> Choice | None:
         """Noise by the box, which spends no delta, where one is known and no less than that."""
         if task.box is None or task.box.arches:
             return None
@@ -153,7 +153,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         reason = "one draw for all of them, by the box that one row moves them within"
         if isinstance(share, ZCDP):
             law = cls.for_zcdp(widths, rows, share.main)
-            return Choice(law, charged(share, law.rho), reason)
+            return Choice(law, charge_for(share, law.rho), reason)
         law = cls.for_pure(widths, rows, share.main)
         return Choice(law, share.of(law.whole_epsilon), reason)
 
@@ -221,7 +221,7 @@ class DiscreteBox(VectorMechanism, CombinableNoise):
         Values are those at the ends of groups, so noise is a little too wide rather than too
         narrow; weights are probabilities.
         """
-        radii = self.radii(log_tier(miss)).grouped(_NODES, miss)
+        radii = self.radii(log_tier(miss)).group(_NODES, miss)
         return radii.last, radii.weights
 
     def covers(self, box: Box) -> bool:

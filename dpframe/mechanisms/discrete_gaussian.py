@@ -27,7 +27,7 @@ from dpframe.mechanisms.mechanism import (
     AdditiveTask,
     Choice,
     Exposure,
-    charged,
+    charge_for,
     in_range,
     log_deviation,
     miss_per_cell,
@@ -193,13 +193,13 @@ class DiscreteGaussian(IndependentNoise):
         return cls(wide / (2 * positive_budget(rho, "rho")))
 
     @classmethod
-    def fitted(cls, task: AdditiveTask, share: Budget) -> Choice | None:
+    def fit(cls, task: AdditiveTask, share: Budget) -> Choice | None:
         """Noise by L2, where the measure knows it."""
         moved = task.sensitivity
         match share:
             case ZCDP():
                 law = cls.for_zcdp(moved.l2_squared, share.main)
-                cost = charged(share, law.rho(moved.l2_squared))
+                cost = charge_for(share, law.rho(moved.l2_squared))
             case ApproxDP() if share.slack:
                 law = cls.for_approx(
                     moved.l0, moved.l2_squared, share.main, share.slack, moved.linf

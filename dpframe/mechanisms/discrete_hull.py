@@ -35,7 +35,7 @@ from dpframe.core.exact import weighted_sum
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms.combined import Boxes, Radii, Tail, radii_of, tail_in_box
 from dpframe.mechanisms.discrete_box import DiscreteBox
-from dpframe.mechanisms.mechanism import AdditiveTask, Box, Choice, charged, log_tier
+from dpframe.mechanisms.mechanism import AdditiveTask, Box, Choice, charge_for, log_tier
 from dpframe.samplers import Arch
 from dpframe.samplers.box import require_arches
 
@@ -300,7 +300,7 @@ class Hull:
             sides = sorted(((f, self.widths[place], place) for f, place in used), reverse=True)
             variances = [self.variances()[place] for *_, place in sides]
             return tail_in_box(radii, [side[:2] for side in sides], variances, rough)
-        nodes = radii.grouped(_ROUGH if rough else _NODES)
+        nodes = radii.group(_ROUGH if rough else _NODES)
         if own:
             ((factor, place),) = used
             return self._tail_of_pair(nodes, factor, place)
@@ -418,7 +418,7 @@ def _radii(hull: Hull, nats: int, coarse: bool) -> Radii:
 def _covariances(hull: Hull) -> tuple[tuple[float, ...], dict[tuple[int, int], float]]:
     """The variances of all numbers, and covariances of two."""
     nodes = _moments_over(hull)
-    given = [_spread(hull, place, nodes.last) for place in range(len(hull.widths))]
+    given = [_mean_and_variance(hull, place, nodes.last) for place in range(len(hull.widths))]
     weights = [_weights(hull, place, nodes.last) for place in range(len(hull.widths))]
     variances = tuple(
         _over(nodes, of_count * (mean * mean + variance))
@@ -457,7 +457,7 @@ def _weights(hull: Hull, place: int, radii: Floats) -> Floats:
     return hull.counts(count, radii)[1]
 
 
-def _spread(hull: Hull, place: int, radii: Floats) -> tuple[Floats, Floats]:
+def _mean_and_variance(hull: Hull, place: int, radii: Floats) -> tuple[Floats, Floats]:
     """The mean and the variance of a number at each radius and count."""
     reach = radii * (hull.widths[place] / hull.fineness)
     half = np.floor(reach)[:, None]
@@ -474,9 +474,9 @@ def _spread(hull: Hull, place: int, radii: Floats) -> tuple[Floats, Floats]:
     return mean, _at_counts(moment_of_square, a, 2) * size**2 - mean * mean
 
 
-def _given(hull: Hull, place: int, radii: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+def _cumulants_at(hull: Hull, place: int, radii: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """The first four cumulants of a number at each radius and count."""
-    mean, variance = _spread(hull, place, radii)
+    mean, variance = _mean_and_variance(hull, place, radii)
     none, count = 0.0 * mean, hull.count_of(place)
     if hull.sharing(place):
         return mean, none, none, none
@@ -506,11 +506,11 @@ def _cumulants(hull: Hull, factors: tuple[float, ...]) -> tuple[float, float]:
         square, power = _powers(hull, mine, factors, nodes.last)
         fourth += power + 6.0 * second * square
         second += square
-    whole = float(nodes.weights @ second)
-    if whole < 1e-9:
+    total = float(nodes.weights @ second)
+    if total < 1e-9:
         return variance, 0.0
-    found = float(nodes.weights @ fourth) - 3.0 * whole**2
-    return variance, found * (variance / whole) ** 2
+    excess = float(nodes.weights @ fourth) - 3.0 * total**2
+    return variance, excess * (variance / total) ** 2
 
 
 def _powers(
@@ -521,7 +521,7 @@ def _powers(
     """
     one, two, three, four = (np.zeros((1, 1)) for _ in range(4))
     for place in places:
-        cumulants, f = _given(hull, place, radii), factors[place]
+        cumulants, f = _cumulants_at(hull, place, radii), factors[place]
         one = one + f * cumulants[0]
         two = two + f**2 * cumulants[1]
         three = three + f**3 * cumulants[2]
@@ -575,7 +575,7 @@ class DiscreteHull(DiscreteBox):
         return cls(box.epsilon, box.widths, box.fineness, box.rows, arches)
 
     @classmethod
-    def fitted(cls, task: AdditiveTask, share: Budget) -> Choice | None:
+    def fit(cls, task: AdditiveTask, share: Budget) -> Choice | None:
         """Noise by the hull, which spends no delta, where one is known."""
         if task.box is None or not task.box.arches:
             return None
@@ -583,7 +583,7 @@ class DiscreteHull(DiscreteBox):
         reason = "one draw for all of them, by the values and squares that one row adds together"
         if isinstance(share, ZCDP):
             law = cls.around(DiscreteBox.for_zcdp(widths, rows, share.main), arches)
-            return Choice(law, charged(share, law.rho), reason)
+            return Choice(law, charge_for(share, law.rho), reason)
         law = cls.around(DiscreteBox.for_pure(widths, rows, share.main), arches)
         return Choice(law, share.of(law.whole_epsilon), reason)
 

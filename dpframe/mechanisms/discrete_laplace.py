@@ -22,7 +22,7 @@ from dpframe.mechanisms.mechanism import (
     Choice,
     Exposure,
     Mechanism,
-    charged,
+    charge_for,
     in_range,
     log_deviation,
     miss_per_cell,
@@ -91,13 +91,13 @@ class DiscreteLaplace(IndependentNoise):
         return cls(laplace_scale(l1, l2_squared, linf, rho))
 
     @classmethod
-    def fitted(cls, task: AdditiveTask, share: Budget) -> Choice:
+    def fit(cls, task: AdditiveTask, share: Budget) -> Choice:
         """Noise by L1, which spends no delta."""
         moved = task.sensitivity
         if isinstance(share, ZCDP):
             norms = moved.l2_squared, moved.linf
             law = cls.for_zcdp(moved.l1, share.main, *norms)
-            cost = charged(share, law.rho(moved.l1, *norms))
+            cost = charge_for(share, law.rho(moved.l1, *norms))
             return Choice(law, cost, "by L1, less noise here than Gaussian by L2")
         law = cls.for_pure(moved.l1, share.main)
         reason = (

@@ -94,7 +94,7 @@ class DiscreteStaircase(IndependentNoise):
         object.__setattr__(self, "rate", rate)
 
     @classmethod
-    def fitted(cls, task: AdditiveTask, share: Budget) -> Choice | None:
+    def fit(cls, task: AdditiveTask, share: Budget) -> Choice | None:
         """Noise by the number and the size of moves, in pure DP alone: elsewhere privacy losses
         compose better by discrete Laplace and Gaussian noise.
         """

@@ -43,7 +43,7 @@ class KeyMechanism(Mechanism):
     """Whether groups appear by released numbers, which are then too large on average."""
 
     @classmethod
-    def fitted(cls, task: KeyTask, share: Budget) -> Choice | None:
+    def fit(cls, task: KeyTask, share: Budget) -> Choice | None:
         """The rule by which most groups appear; None for one that rests on a released number."""
         return None
 
@@ -282,7 +282,7 @@ class TruncatedGeometric(KeyMechanism):
             )
 
     @classmethod
-    def fitted(cls, task: KeyTask, share: Budget) -> Choice:
+    def fit(cls, task: KeyTask, share: Budget) -> Choice:
         """Each group of an individual at an equal part of epsilon or rho, and of delta."""
         slack_of(share)
         groups, reason = task.groups, "the rule by which most groups appear"
@@ -461,7 +461,7 @@ class WeighedThreshold(KeyMechanism):
         return (self.norm, self.most) == (norm, groups)
 
     @classmethod
-    def fitted(cls, task: KeyTask, share: Budget) -> Choice | None:
+    def fit(cls, task: KeyTask, share: Budget) -> Choice | None:
         """Noise at the share, with half of delta where it needs some; the other half, or all of it,
         is for the threshold. None where individuals are not weighed.
         """
@@ -668,7 +668,7 @@ class WeighedRounds(KeyMechanism):
         return cls(noise, shares, thresholds, slack, norm, most)
 
     @classmethod
-    def fitted(cls, task: KeyTask, share: Budget) -> Choice | None:
+    def fit(cls, task: KeyTask, share: Budget) -> Choice | None:
         """Rounds with the whole of the noise at the share, half of delta for it where it needs
         some, and what is left of delta shared equally by the thresholds. None where one round is
         requested, or individuals are not weighed.
@@ -714,12 +714,12 @@ class WeighedRounds(KeyMechanism):
     @property
     def rule(self) -> str:
         """The thresholds, and what part of the cost of noise each round has."""
-        whole = sum(self.shares)
-        told = [
-            f"of at least {threshold / PARTS:.4g} ({share / whole:.1%} of the cost of noise)"
+        total = sum(self.shares)
+        rounds = [
+            f"of at least {threshold / PARTS:.4g} ({share / total:.1%} of the cost of noise)"
             for threshold, share in zip(self.thresholds, self.shares, strict=True)
         ]
-        first, *later = told
+        first, *later = rounds
         others = "".join(f", then without the groups found so far {words}" for words in later)
         return (
             f"in {len(self.shares)} rounds, by noisy sums of the weights of individuals, each in "

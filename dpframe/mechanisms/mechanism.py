@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.core.budget import Budget
-from dpframe.core.exact import as_given, dyadic_up, exact
+from dpframe.core.exact import dyadic_up, exact, show_input
 from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity, ScoreRange
 from dpframe.errors import InvalidBounds, InvalidBudget
 from dpframe.kernel import plan as kernel
@@ -57,7 +57,7 @@ def miss(confidence: float | Fraction) -> Fraction:
     """
     if not 0 < confidence < 1:
         raise InvalidBounds(
-            f"a confidence of {as_given(confidence)} does not lie between 0 and 1",
+            f"a confidence of {show_input(confidence)} does not lie between 0 and 1",
             remedy="write confidence=0.95",
         )
     return 1 - exact(confidence)
@@ -317,7 +317,7 @@ class Choice:
     reason: str  # Why, for the plan
 
 
-def charged(share: Budget, used: Fraction) -> Budget:
+def charge_for(share: Budget, used: Fraction) -> Budget:
     """What a mechanism costs: its share, or what it uses where its scale was raised to the least
     one. A scale that was only rounded up in its last bits charges the whole share.
     """
@@ -395,12 +395,12 @@ class Mechanism(ABC):
         """Pairs of privacy losses that dominate it, one for each time that it is used; None for one
         that is not known.
         """
-        from dpframe.accounting.losses import translated
+        from dpframe.accounting.losses import translate
 
         events = tuple(self.events(exposure))
         # One event may stand there thousands of times: each object is translated once.
         known = {id(event): event for event in events}
-        found = {number: translated(event) for number, event in known.items()}
+        found = {number: translate(event) for number, event in known.items()}
         return [found[id(event)] for event in events]
 
     @abstractmethod
@@ -426,7 +426,7 @@ class AdditiveMechanism(Mechanism):
     """What is missing where a measure does not know it, and what to do."""
 
     @classmethod
-    def fitted(cls, task: AdditiveTask, share: Budget) -> Choice | None:
+    def fit(cls, task: AdditiveTask, share: Budget) -> Choice | None:
         """The least noise that the share pays for; None where the measure knows none."""
         return None
 
@@ -482,7 +482,7 @@ class VectorMechanism(Mechanism):
     __slots__ = ()
 
     @classmethod
-    def fitted(cls, task: AdditiveTask, share: Budget) -> Choice | None:
+    def fit(cls, task: AdditiveTask, share: Budget) -> Choice | None:
         """The least noise that the share pays for; None where the task or the measure has none."""
         return None
 
@@ -523,7 +523,7 @@ class SelectionMechanism(Mechanism):
 
     @classmethod
     @abstractmethod
-    def fitted(cls, task: SelectionTask, share: Budget) -> Choice:
+    def fit(cls, task: SelectionTask, share: Budget) -> Choice:
         """The sharpest choice that the share pays for."""
 
     @classmethod
@@ -561,7 +561,7 @@ class ReportMechanism(Mechanism):
 
     @classmethod
     @abstractmethod
-    def fitted(cls, task: ResponseTask, share: Budget) -> Choice:
+    def fit(cls, task: ResponseTask, share: Budget) -> Choice:
         """The most truthful reports that the share pays for."""
 
     @abstractmethod

@@ -21,7 +21,7 @@ from dpframe.mechanisms.mechanism import (
     miss,
 )
 from dpframe.mechanisms.noise import PLACES, TIES
-from dpframe.mechanisms.selection import Exponential, required_ranges
+from dpframe.mechanisms.selection import Exponential, require_ranges
 from dpframe.samplers import MOST_CHOSEN
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class RecursiveExponential(Exponential):
             raise ValueError("at least one quantile is chosen, and it may be off by its own scale")
 
     @classmethod
-    def fitted(cls, task: SelectionTask, share: Budget) -> Choice:
+    def fit(cls, task: SelectionTask, share: Budget) -> Choice:
         """Each level at an equal part of the cost."""
-        found = super(RecursiveExponential, cls).fitted(task, share)
+        found = super(RecursiveExponential, cls).fit(task, share)
         assert isinstance(task, RecursiveTask)
         assert isinstance(found.law, cls)
         return replace(found, law=replace(found.law, chosen=task.chosen, path=task.path))
@@ -85,7 +85,7 @@ class RecursiveExponential(Exponential):
         """As of choices in groups; which parts the ranges of several rows of one individual have in
         a level depends on what was chosen before.
         """
-        several = len(required_ranges(exposure).ranges) > 1
+        several = len(require_ranges(exposure).ranges) > 1
         return super(RecursiveExponential, self).events(
             replace(exposure, shared=exposure.shared or several)
         )
@@ -162,9 +162,9 @@ class JointExponential(Exponential):
             raise ValueError(f"from 1 to {MOST_CHOSEN} quantiles are chosen at once")
 
     @classmethod
-    def fitted(cls, task: SelectionTask, share: Budget) -> Choice:
+    def fit(cls, task: SelectionTask, share: Budget) -> Choice:
         """One choice at the whole cost."""
-        found = super(JointExponential, cls).fitted(task, share)
+        found = super(JointExponential, cls).fit(task, share)
         assert isinstance(task, TogetherTask)
         assert isinstance(found.law, cls)
         return replace(found, law=replace(found.law, chosen=task.chosen))

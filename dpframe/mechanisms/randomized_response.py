@@ -19,7 +19,7 @@ from dpframe.mechanisms.mechanism import (
     Exposure,
     ReportMechanism,
     ResponseTask,
-    charged,
+    charge_for,
     miss,
     positive_budget,
 )
@@ -81,7 +81,7 @@ def _quantile(c: int, rest: int, p: float, q: float, miss: float) -> float:
     """
     first, one = _binomial(c, p)
     start, other = _binomial(rest, q)
-    mass = _convolved(one, other)
+    mass = _convolve(one, other)
     away = np.abs(np.arange(mass.size) + (first + start) - (c * p + rest * q))
     order = np.argsort(-away, kind="stable")
     beyond = np.cumsum(mass[order])
@@ -104,7 +104,7 @@ def _binomial(n: int, p: float) -> tuple[int, Floats]:
     return low, mass / mass.sum()
 
 
-def _convolved(one: Floats, other: Floats) -> Floats:
+def _convolve(one: Floats, other: Floats) -> Floats:
     if min(one.size, other.size) < 500:
         return np.convolve(one, other)
     size = 1 << (one.size + other.size - 1).bit_length()
@@ -139,11 +139,11 @@ class RandomizedResponse(ReportMechanism):
             raise ValueError("randomised response needs at least two categories")
 
     @classmethod
-    def fitted(cls, task: ResponseTask, share: Budget) -> Choice:
+    def fit(cls, task: ResponseTask, share: Budget) -> Choice:
         """Each row of an individual at an equal part of the cost."""
         if isinstance(share, ZCDP):
             law = cls.for_zcdp(task.rows, share.main, task.categories)
-            return Choice(law, charged(share, law.rho(task.rows)), "as asked")
+            return Choice(law, charge_for(share, law.rho(task.rows)), "as asked")
         law = cls.for_pure(task.rows, share.main, task.categories)
         return Choice(law, share.of(law.epsilon(task.rows)), "as asked")
 
@@ -242,12 +242,12 @@ class RandomizedResponse(ReportMechanism):
         of the result to an integer adds 1. See `dpframe.mechanisms.randomized_response`. Raises
         `InvalidBounds` when the confidence does not lie between 0 and 1.
         """
-        found = worst_error(math.ceil(rows), *self._chances, self._missed(confidence, cells))
+        found = worst_error(math.ceil(rows), *self._chances, self._miss_per_cell(confidence, cells))
         return float_up(Fraction(found) * (1 + Fraction(1, 2**30)))
 
     def error_per_root(self, confidence: float | Fraction, cells: int = 1) -> float:
         """The error in multiples of the root of the number of rows, where these are many."""
-        return asymptotic_error(*self._chances, self._missed(confidence, cells))
+        return asymptotic_error(*self._chances, self._miss_per_cell(confidence, cells))
 
     @property
     def _chances(self) -> tuple[float, float]:
@@ -257,5 +257,5 @@ class RandomizedResponse(ReportMechanism):
         return 1 / total, rest / total
 
     @staticmethod
-    def _missed(confidence: float | Fraction, cells: int) -> float:
+    def _miss_per_cell(confidence: float | Fraction, cells: int) -> float:
         return float(miss(confidence) / cells)

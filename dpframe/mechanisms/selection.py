@@ -25,7 +25,7 @@ from dpframe.mechanisms.mechanism import (
     Exposure,
     SelectionMechanism,
     SelectionTask,
-    charged,
+    charge_for,
     in_range,
     miss,
     nonnegative,
@@ -79,12 +79,12 @@ class ScaledSelection(SelectionMechanism):
         return cls(wide / positive_budget(epsilon, "epsilon"))
 
     @classmethod
-    def fitted(cls, task: SelectionTask, share: Budget) -> Choice:
+    def fit(cls, task: SelectionTask, share: Budget) -> Choice:
         """Each round at an equal part of the cost."""
         each = share.main / task.rounds
         if isinstance(share, ZCDP):
             law = cls.for_rho(task.score_range, each)
-            cost = charged(share, law.rho_cost(task.exposure))
+            cost = charge_for(share, law.rho_cost(task.exposure))
         else:
             law = cls.for_pure(task.score_range.l1, each)
             cost = share.of(law.epsilon_cost(task.exposure))
@@ -106,17 +106,17 @@ class ScaledSelection(SelectionMechanism):
 
     def epsilon_cost(self, exposure: Exposure) -> Fraction:
         """By the sum of ranges over groups, in each round."""
-        return exposure.repeats * self.epsilon(required_ranges(exposure).range_l1)
+        return exposure.repeats * self.epsilon(require_ranges(exposure).range_l1)
 
     def rho_cost(self, exposure: Exposure) -> Fraction:
         """The cost of a purely private mechanism, epsilon**2 / 2, in each round."""
-        return exposure.repeats * self.epsilon(required_ranges(exposure).range_l1) ** 2 / 2
+        return exposure.repeats * self.epsilon(require_ranges(exposure).range_l1) ** 2 / 2
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
         """The cost of a purely private mechanism, in each round."""
         from dpframe.kernel.trade_offs import pure_mu_squared  # few sessions need it
 
-        whole = sum(required_ranges(exposure).ranges, Fraction(0))
+        whole = sum(require_ranges(exposure).ranges, Fraction(0))
         return exposure.repeats * pure_mu_squared(self.epsilon(whole))
 
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
@@ -125,7 +125,7 @@ class ScaledSelection(SelectionMechanism):
         """
         from dpframe.accounting.events import PermuteAndFlipEvent
 
-        whole = sum(required_ranges(exposure).ranges, Fraction(0))
+        whole = sum(require_ranges(exposure).ranges, Fraction(0))
         return (PermuteAndFlipEvent(self.epsilon(whole)),) * exposure.repeats
 
     def log_noise(self, candidates: int) -> float:
@@ -143,7 +143,7 @@ def _scales_below(law: ScaledSelection, candidates: int) -> float:
     return math.log(law.accuracy(Fraction(95, 100), candidates))
 
 
-def required_ranges(exposure: Exposure) -> Exposure:
+def require_ranges(exposure: Exposure) -> Exposure:
     """The exposure, which must have the range of scores: without it a choice would seem to cost
     nothing."""
     if not exposure.ranges:
@@ -216,13 +216,13 @@ class Exponential(ScaledSelection):
 
     def rho_cost(self, exposure: Exposure) -> Fraction:
         """By the sum of squared ranges, in each round."""
-        return exposure.repeats * self.rho(required_ranges(exposure).range_l2_squared)
+        return exposure.repeats * self.rho(require_ranges(exposure).range_l2_squared)
 
     def mu_squared_cost(self, exposure: Exposure) -> Fraction:
         """The cost of each range on its own, in each round."""
         from dpframe.kernel.trade_offs import bounded_range_mu_squared  # few sessions need it
 
-        each = (bounded_range_mu_squared(self.epsilon(r)) for r in required_ranges(exposure).ranges)
+        each = (bounded_range_mu_squared(self.epsilon(r)) for r in require_ranges(exposure).ranges)
         return exposure.repeats * sum(each, Fraction(0))
 
     def events(self, exposure: Exposure) -> tuple[AnyEvent, ...]:
@@ -230,7 +230,7 @@ class Exponential(ScaledSelection):
         from dpframe.accounting.events import ExponentialEvent, SharedExponentialEvent
 
         kind = SharedExponentialEvent if exposure.shared else ExponentialEvent
-        ranges = required_ranges(exposure).ranges
+        ranges = require_ranges(exposure).ranges
         return tuple(kind(self.epsilon(r)) for r in ranges) * exposure.repeats
 
     def accuracy(self, confidence: float | Fraction, candidates: int) -> float:
@@ -405,10 +405,10 @@ class NoisyTable(SelectionMechanism):
             raise ValueError("a noisy table needs noise")
 
     @classmethod
-    def fitted(cls, task: SelectionTask, share: Budget) -> Choice:
+    def fit(cls, task: SelectionTask, share: Budget) -> Choice:
         """With the noise under which two scores change places least."""
         scores = AdditiveTask(task.name, task.sensitivity)
-        fitting = (kind.fitted(scores, share) for kind in _NOISES)
+        fitting = (kind.fit(scores, share) for kind in _NOISES)
         made = [
             Choice(cls(choice.law), choice.cost, cls.reason(task, choice.law))
             for choice in fitting

@@ -44,13 +44,13 @@ from dpframe.aggregates.statistics import GridSum, PairSum, SquareSum, UnitPairS
 from dpframe.aggregates.values import show_value
 from dpframe.core.budget import Budget
 from dpframe.core.dtypes import Columns, Domain, domain_of_dtype
-from dpframe.core.exact import as_given, show
+from dpframe.core.exact import show, show_input
 from dpframe.core.interval import EVERYTHING
 from dpframe.core.tree import Call, Column, Named, Tree, column_names, substitute, walk
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
 from dpframe.frames.contribution_limits import LimitGroups, LimitRows
-from dpframe.frames.contributions import decided_by
+from dpframe.frames.contributions import effects_of_limit
 from dpframe.frames.definition import definition, steps_of
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups, SetGroups, digest_of_keys, digest_of_sets
@@ -114,7 +114,7 @@ def impossible_keys(query: Query) -> Iterator[str]:
     for named, listed in zip(groups.by, groups.keys.get_columns(), strict=True):
         columns = query.relation.facts.columns
         known = domain(named.tree, columns)
-        tests = (_within(listed, known), _unchanged(listed, named.tree, known, columns))
+        tests = (_within(listed, known), _keeps(listed, named.tree, known, columns))
         possible = _all(tests)
         # Keys may be millions: they are compared one by one only where a test leaves some out.
         if possible is not None and not possible.all():
@@ -143,7 +143,7 @@ def _within(values: pl.Series, known: Domain) -> pl.Series | None:
     return _all((above, below))
 
 
-def _unchanged(values: pl.Series, tree: Tree, known: Domain, columns: Columns) -> pl.Series | None:
+def _keeps(values: pl.Series, tree: Tree, known: Domain, columns: Columns) -> pl.Series | None:
     """Which keys the outermost operation leaves as they are, if it does so with its own results."""
     if not isinstance(tree, Call) or tree.operation.name not in _TWICE or len(tree.args) != 1:
         return None
@@ -158,7 +158,7 @@ def _unchanged(values: pl.Series, tree: Tree, known: Domain, columns: Columns) -
 
 
 def _sentence(named: Named, wrong: pl.Series, values: pl.Series, known: Domain) -> str:
-    shown = ", ".join(as_given(value) for value in wrong.head(_SHOWN).to_list())
+    shown = ", ".join(show_input(value) for value in wrong.head(_SHOWN).to_list())
     more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
     said = f"no row can have the listed {'key' if len(wrong) == 1 else 'keys'} {shown}{more} of "
     said += f"{named.name!r}"
@@ -212,20 +212,20 @@ def _in_tree(tree: Tree, columns: Columns) -> Iterator[str]:
         return
     try:
         known = [domain(arg, columns) for arg in tree.args]
-        made = tree.operation.domain([found.with_null(nullable=False) for found in known])
+        result = tree.operation.domain([found.with_null(nullable=False) for found in known])
     except DPFrameError:  # of a step that is over columns of another frame
         return
-    if not made.nullable:
+    if not result.nullable:
         return
     source = known[0].dtype
     if name in _FORMATS:
         what = "text of another form"
-    elif source.is_text and made.dtype.is_numeric:
+    elif source.is_text and result.dtype.is_numeric:
         what = "text that is not a number"
     else:
         what = "what that type cannot hold"
     yield (
-        f"{words(tree)} ({source} to {made.dtype}): {what} becomes null, and nothing tells how "
+        f"{words(tree)} ({source} to {result.dtype}): {what} becomes null, and nothing tells how "
         "much does"
     )
 
@@ -292,7 +292,7 @@ def limit_words(query: Query) -> tuple[tuple[str, ...], ...]:
         if not limit or any(isinstance(s, (Binary, PerIndividual)) for s in later):
             said.append(())
             continue
-        found = decided_by(len(before.limits), relation.facts, groups)
+        found = effects_of_limit(len(before.limits), relation.facts, groups)
         words = f"decides that in the end one individual has {', '.join(found)}"
         said.append((words if found else _IDLE,))
     return tuple(said)
@@ -305,15 +305,15 @@ def declared_words(query: Query) -> tuple[str, ...]:
     mine, *others = frames_of(query.relation)
     found = [
         f"{name} is {words}"
-        for name, words in _declared(mine.source)
+        for name, words in _claims_of(mine.source)
         if name in used or any(form in said for form in (f'"{name}"', f"'{name}'", repr(name)))
     ]
     for other in {other.token: other for other in others if other.token != mine.token}.values():
-        found += [f"{name} of {other.name} is {words}" for name, words in _declared(other.source)]
+        found += [f"{name} of {other.name} is {words}" for name, words in _claims_of(other.source)]
     return tuple(found)
 
 
-def _declared(source: FrameFacts) -> Iterator[tuple[str, str]]:
+def _claims_of(source: FrameFacts) -> Iterator[tuple[str, str]]:
     for name, found in source.columns.items():
         undeclared = domain_of_dtype(found.dtype)
         if name == source.identifier:  # rows without it are dropped
@@ -358,7 +358,7 @@ def _is_biased(output: Output, query: Query) -> bool:
         return True
     columns = query.relation.facts.columns
     clamps = [clamp for aggregate in output.aggregates.values() for clamp in aggregate.clamps]
-    return any(True for clamp in clamps for _ in _clamped(clamp, columns))
+    return any(True for clamp in clamps for _ in _clamp_words(clamp, columns))
 
 
 def _note(output: Output, releases: Sequence[NoisyAggregate]) -> str:
@@ -417,8 +417,8 @@ def _by_edge(aggregate: BoundAggregate, rule: EdgesError, used: Sequence[NoisyAg
     shown = []
     sets = rule.sets[:_SETS]
     first = replace(rule, sets=sets) if isinstance(rule, DistributionError) else rule
-    for kept, found in errors_by_edge(first, used, _LEVEL):
-        errors, by = found.tolist(), _by_words(aggregate, kept)
+    for kept, reaches in errors_by_edge(first, used, _LEVEL):
+        errors, by = reaches.tolist(), _by_words(aggregate, kept)
         worst, last = errors.index(max(errors)), len(errors) - 1
         few = range(last + 1) if last < _SETS else sorted({0, last // 4, last // 2, worst, last})
         shown += [
@@ -541,7 +541,7 @@ def _of_values(query: Query) -> Iterator[str]:
     told = [query.tells_dropped and is_told(clamp, columns) for clamp in clamps]
     for is_known, words_for_it in ((False, "nothing tells how many do"), (True, _TOLD)):
         some = [clamp for clamp, known in zip(clamps, told, strict=True) if known is is_known]
-        clamped = dict.fromkeys(what for clamp in some for what in _clamped(clamp, columns))
+        clamped = dict.fromkeys(what for clamp in some for what in _clamp_words(clamp, columns))
         if clamped:
             verb = "is" if len(clamped) == 1 else "are"
             yield (
@@ -562,7 +562,7 @@ def _of_groups(query: Query, releases: Sequence[NoisyAggregate]) -> Iterator[str
         )
 
 
-def _clamped(clamp: Clamp, columns: Columns) -> Iterator[str]:
+def _clamp_words(clamp: Clamp, columns: Columns) -> Iterator[str]:
     """What is clamped although nothing says that it lies within the bounds."""
     if not clamp.biases:
         return
@@ -587,7 +587,7 @@ def is_forced(queries: Sequence[Query], split: str) -> bool:
     return split == "equal" or any(_is_named(a) for query in queries for a in query.aggregates)
 
 
-def unforced(query: Query) -> Query:
+def without_mechanisms(query: Query) -> Query:
     """The same query without named mechanisms. Raises `DPFrameError` if the query has no other
     mechanism.
     """
@@ -673,7 +673,7 @@ PAYS = 0.995
 """An error must be below this factor of the error alone to count as smaller."""
 
 
-def described_together(
+def describe_together(
     plans: Sequence[Plan],  # Notes for each frame and its groups, with the cost of all
     places: Sequence[Place],  # Where the outputs of each query are
 ) -> Plan:
@@ -744,7 +744,7 @@ def build_plan(
         steps=_steps(query),
         grouping=None if groups is None else f"{groups.words()}: {groups.origin}",
         groups=None if listed is None else listed.size,
-        keys=None if listed is None else listed.listed(),
+        keys=None if listed is None else listed.list_keys(),
         keys_digest=None if groups is None else _digest_of_keys(groups, sets),
         grouped_by=grouped_by,
         best_group=query.chooses_groups,
@@ -793,30 +793,30 @@ def _releases(
         for place, part in enumerate(draw.parts)
     }
     numbers: dict[int, int] = {}
-    found = []
+    releases = []
     for number, use in enumerate(parts):
         draw, choice, place = places[number]
         at = numbers.setdefault(id(draw), len(numbers))
-        made = _noisy_aggregate(use, choice, query, at, _joint(draw, place))
-        if made.joint is not None and len(made.joint.widths) > 1:
+        release = _noisy_aggregate(use, choice, query, at, _joint(draw, place))
+        if release.joint is not None and len(release.joint.widths) > 1:
             others = [parts[n].name for n in draw.parts if parts[n].name != use.name]
             drawn = {parts[n].part.tables[0] for n in draw.parts}
             if len(draw.parts) > 1 and draw.measurement.tables[0] not in drawn:
                 others.append("the number of rows")  # although it was not requested
             others = others or ["the other numbers that it needs"]
-            made = replace(made, reason=_together_words(others, chosen.gains[number]))
+            release = replace(release, reason=_together_words(others, chosen.gains[number]))
         else:
             if isinstance(choice.law, VectorMechanism):
                 reason = "one number by itself, of individuals that are weighed"
-                made = replace(made, reason=reason)
+                release = replace(release, reason=reason)
             if chosen.gains[number] < _AS_MUCH:
                 paid = (
                     f"{1 / chosen.gains[number]:.3g} times more noise than if the others, which "
                     "err less for it, were not drawn together"
                 )
-                made = replace(made, reason=f"{made.reason}; {paid}")
-        found.append(made)
-    return tuple(found)
+                release = replace(release, reason=f"{release.reason}; {paid}")
+        releases.append(release)
+    return tuple(releases)
 
 
 def _joint(draw: PlannedDraw, place: int) -> JointDraw | None:
@@ -852,14 +852,14 @@ def _noisy_aggregate(
     return NoisyAggregate(
         name=use.name,
         aggregate=use.role,
-        sensitivity=use.sensitivity.scaled(step).public(),
+        sensitivity=use.sensitivity.scale(step).public(),
         mechanism=law.name,
         scale=noise.shown_scale(step),
         cost=choice.cost,
         law=law,
         step=step,
         exact=use.sensitivity,
-        entries=entries_of(part, query) * (part.chosen if isinstance(part, Selection) else 1),
+        entries=entries_of(part, query) * (part.picks if isinstance(part, Selection) else 1),
         spread=part.spread(query.scope),
         repeats=_repeats(part, query),
         candidates=part.candidates if isinstance(part, Selection) else None,
@@ -880,7 +880,7 @@ def _repeats(part: Measurement, query: Query) -> int:
         case Selection():
             return part.rounds
         case KeySelection():
-            return part.touched(query.scope)
+            return part.changed_groups(query.scope)
         case Responses():  # each row reports
             return query.scope.spread.tight[0]
         case _:

@@ -286,7 +286,7 @@ class LimitRule:
     # Whether the noise of the query is normal; else it is taken to be Laplace noise.
     is_normal: bool = False
 
-    def found(self, counts: Sequence[int]) -> LossOfLimit:
+    def best_loss(self, counts: Sequence[int]) -> LossOfLimit:
         """The limit that has the least error, and what it loses; `counts` are those of
         `place`."""
         return self.loss(counts, self.place(counts))
@@ -377,14 +377,14 @@ class LimitRule:
         it is taken half way between its ends.
         """
         tail, places = self._tail(counts), range(len(self.limits))
-        whole = max(1.0, float(sum(counts)))
-        above = [whole, *(tail.median(tail.above[:, place]) for place in places)]
+        individuals = max(1.0, float(sum(counts)))
+        above = [individuals, *(tail.median(tail.above[:, place]) for place in places)]
         missed = [(1 - 1 / GROUPS) ** n for n in (1, *self.limits)]
-        found = above[-1]
+        size = above[-1]
         for place in places:
             share = 1 - (missed[place] + missed[place + 1]) / 2
-            found += (above[place] - above[place + 1]) * share
-        return found
+            size += (above[place] - above[place + 1]) * share
+        return size
 
 
 def median_error(dropped: Floats, noise: Floats, *, is_normal: bool) -> Floats:

@@ -169,10 +169,10 @@ def arches_of(tables: Sequence[Table | None]) -> tuple[Arch, ...]:
     A row has a place on the grid of a sum only where it is counted: as a row, or as a value by the
     column of places itself (`is_counted_by`).
     """
-    return tuple(_found(tables))[:MAX_ARCHES]
+    return tuple(_find_arches(tables))[:MAX_ARCHES]
 
 
-def _found(tables: Sequence[Table | None]) -> Iterator[Arch]:
+def _find_arches(tables: Sequence[Table | None]) -> Iterator[Arch]:
     known = {table: place for place, table in enumerate(tables) if table is not None}
     for place, table in enumerate(tables):
         squares = None if table is None or table.cells is not None else table.statistic
@@ -325,7 +325,7 @@ class Coordinate:
     condition: int = _HERE
     kept: int = 0
 
-    def needed(self, share: Fraction) -> tuple[Fraction, Fraction]:
+    def needs_of(self, share: Fraction) -> tuple[Fraction, Fraction]:
         """What an error of the sum that counts this much, relative to what a row adds to it,
         needs of the variance of this number and of that of rows, each in squared widths.
         """
@@ -356,7 +356,7 @@ class Drawn:
         places = {c.table: place for place, c in enumerate(self.coordinates)}
         needs = [_NONE] * len(self.coordinates)
         for table, share in shares:
-            own, of_rows = self.coordinates[places[table]].needed(share)
+            own, of_rows = self.coordinates[places[table]].needs_of(share)
             needs[places[table]] += own
             if of_rows:
                 needs[0] += of_rows
@@ -375,7 +375,7 @@ class Drawn:
         if not self.changes or len(needs) == 1:
             return ball_impact(needs)
         best = self._best(needs)
-        return self._spent([Fraction(share) for share in best], needs)
+        return self._impact([Fraction(share) for share in best], needs)
 
     def scales(self, shares: Shares, parts: int) -> tuple[int, ...]:
         """Factors that make equal noise on all numbers the one with the least error. Of rows with
@@ -396,7 +396,7 @@ class Drawn:
         squares = [
             Fraction(s * c.width) ** 2 for s, c in zip(scales, self.coordinates, strict=True)
         ]
-        return box_impact(needs, self.arches), self._spent(squares, needs) / self.vectors
+        return box_impact(needs, self.arches), self._impact(squares, needs) / self.vectors
 
     def _best(self, needs: Sequence[Fraction]) -> tuple[float, ...]:
         return best_shares(
@@ -406,7 +406,7 @@ class Drawn:
             self.vectors,
         )
 
-    def _spent(self, squares: Sequence[Fraction], needs: Sequence[Fraction]) -> Fraction:
+    def _impact(self, squares: Sequence[Fraction], needs: Sequence[Fraction]) -> Fraction:
         """The squared norm of what a row moves, where numbers are scaled so that the squares of
         their widths are these, times what errors need of the noise.
         """
@@ -447,7 +447,7 @@ def coordinates_of(scope: QueryScope, tables: Sequence[Table], vectors: int) -> 
     grouped = has_several(vectors)
     return tuple(
         Drawn(found, changes, grouped, _arches(found, scope))
-        for found in _offered(scope, tables, changes)
+        for found in _ways_to_draw(scope, tables, changes)
     )
 
 
@@ -458,7 +458,7 @@ def _arches(coordinates: Sequence[Coordinate], scope: QueryScope) -> tuple[Arch,
     return arches_of([c.table if (c.times, c.centre) == (1, 0) else None for c in coordinates])
 
 
-def _offered(
+def _ways_to_draw(
     scope: QueryScope, tables: Sequence[Table], changes: bool
 ) -> tuple[tuple[Coordinate, ...], ...]:
     if len(tables) == 1:
@@ -467,7 +467,7 @@ def _offered(
     plain = _plain(tables, scope)
     rows = Table(UnitCount()) if tables[0].statistic.of_individuals else COUNT.table
     first = Coordinate(rows, 1, 0, 1, 1, Fraction(1))
-    found = [_centred(table, scope, changes) for table in tables if table != rows]
+    found = [_centre(table, scope, changes) for table in tables if table != rows]
     centres = any(c.centre for c in found)
     if changes:  # a number of rows that is public is nothing to centre on
         public = scope.entries is None and scope.facts.complete
@@ -482,22 +482,22 @@ def _offered(
 def _plain(tables: Sequence[Table], scope: QueryScope) -> tuple[Coordinate, ...]:
     """Sums as they are, each with the expression that a row needs a value of to move it."""
     conditions: dict[object, int] = {}
-    made = []
+    coordinates = []
     for table in tables:
         adds = scope.rules.addition(table)
         width, most = adds.largest, Fraction(adds.largest)
         if not table.statistic.spread(scope).changes:
-            made.append(Coordinate(table, 1, 0, width, width, most))
+            coordinates.append(Coordinate(table, 1, 0, width, width, most))
             continue
         here = adds.needs is None
-        whole = here and scope.entries is None and scope.facts.complete
-        turned = 0 if whole else adds.length
+        is_public = here and scope.entries is None and scope.facts.complete
+        turned = 0 if is_public else adds.length
         number = _HERE if here else conditions.setdefault(adds.needs, len(conditions) + 1)
-        made.append(Coordinate(table, 1, 0, width, turned, most, number, adds.hi - adds.lo))
-    return tuple(made)
+        coordinates.append(Coordinate(table, 1, 0, width, turned, most, number, adds.hi - adds.lo))
+    return tuple(coordinates)
 
 
-def _centred(table: Table, scope: QueryScope, changes: bool) -> Coordinate:
+def _centre(table: Table, scope: QueryScope, changes: bool) -> Coordinate:
     """A sum less the middle of what a row adds, times the number of rows. A row that adds nothing
     adds 0.
     """
@@ -552,7 +552,7 @@ def bundles_of(query: Query, parts: Sequence[PlannedMeasurement]) -> Iterator[tu
     """The numbers of parts that are sums over the same rows, or the same individuals, of the same
     groups; of grouping sets of the same margin.
     """
-    found: dict[Hashable, list[int]] = {}
+    by_kind: dict[Hashable, list[int]] = {}
     taken = {p.part.table for p in parts if isinstance(p.part, KeySelection)}
     in_sets = isinstance(query.groups, SetGroups)
     for number, use in enumerate(parts):
@@ -568,8 +568,8 @@ def bundles_of(query: Query, parts: Sequence[PlannedMeasurement]) -> Iterator[tu
         if use.mechanism == "auto" and not use.sensitivity.is_zero:
             kept = part.kept if isinstance(part, Margin) else None
             kind = kept, part.spread(query.scope), part.table.statistic.of_individuals
-            found.setdefault(kind, []).append(number)
-    for numbers in found.values():
+            by_kind.setdefault(kind, []).append(number)
+    for numbers in by_kind.values():
         if len(numbers) > 1:
             pieces = -(-len(numbers) // _MOST)
             for piece in range(pieces):
@@ -718,7 +718,7 @@ def _joint(
     return PlannedDraw(
         measurement,
         numbers,
-        tuple(_rebuilt(drawn.coordinates, scales, _table(use), scope.parts) for use in uses),
+        tuple(_rebuild(drawn.coordinates, scales, _table(use), scope.parts) for use in uses),
         uses[0].name,
         _mechanism(uses, noise),
         measurement.sensitivity(scope),
@@ -748,7 +748,7 @@ def _table(use: PlannedMeasurement) -> Table:
     return use.part.table
 
 
-def _rebuilt(
+def _rebuild(
     coordinates: Sequence[Coordinate], scales: Sequence[int], table: Table, parts: int
 ) -> Rebuilt:
     """A sum from the noisy numbers: (number + centre * rows) / times, each less its scale, of

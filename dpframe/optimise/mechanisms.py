@@ -216,14 +216,14 @@ def _pairs_stepped(
     return pairs
 
 
-def refined(chooser: Chooser, asked: Sequence[MechanismTask]) -> Chooser:
+def refine(chooser: Chooser, asked: Sequence[MechanismTask]) -> Chooser:
     """The same choices, with finer noise where there is any."""
 
-    def made(rho: Fraction) -> tuple[Choice, ...]:
+    def choose(rho: Fraction) -> tuple[Choice, ...]:
         found = zip(chooser(rho), asked, strict=True)
         return tuple(finer(choice, what) or choice for choice, what in found)
 
-    return made
+    return choose
 
 
 def finer(choice: Choice, asked: MechanismTask) -> Choice | None:
@@ -254,27 +254,27 @@ def choose(task: MechanismTask, share: Budget) -> Choice:
         case AdditiveTask():
             return _additive(task, share)
         case RecursiveTask():
-            return RECURSIVE[0].fitted(task, share)
+            return RECURSIVE[0].fit(task, share)
         case TogetherTask():
-            return TOGETHER[0].fitted(task, share)
+            return TOGETHER[0].fit(task, share)
         case SelectionTask():
             return _selection(task, share)
         case ResponseTask():
-            return REPORTS[0].fitted(task, share)
+            return REPORTS[0].fit(task, share)
         case KeyTask():
-            return next(filter(None, (kind.fitted(task, share) for kind in KEYS)))
+            return next(filter(None, (kind.fit(task, share) for kind in KEYS)))
 
 
 def _additive(task: AdditiveTask, share: Budget) -> Choice:
     if task.mechanism != "auto":
-        return _asked(task, share)
+        return _choose_asked(task, share)
     if task.box is not None:
-        return next(filter(None, (kind.fitted(task, share) for kind in VECTORS)))
+        return next(filter(None, (kind.fit(task, share) for kind in VECTORS)))
     found: list[Choice] = []
     for kind in ADDITIVE:
         if kind is DiscreteStaircase and is_edition_before():
             continue
-        choice = kind.fitted(task, share)
+        choice = kind.fit(task, share)
         if choice is not None:
             found.append(choice)
             if kind.is_surely_least(task, share):
@@ -282,9 +282,9 @@ def _additive(task: AdditiveTask, share: Budget) -> Choice:
     return min(found, key=_variance)
 
 
-def _asked(task: AdditiveTask, share: Budget) -> Choice:
-    kind = _named(task.mechanism, ADDITIVE)
-    choice = kind.fitted(task, share)
+def _choose_asked(task: AdditiveTask, share: Budget) -> Choice:
+    kind = _kind_named(task.mechanism, ADDITIVE)
+    choice = kind.fit(task, share)
     if choice is None:
         what, remedy = kind.unavailable
         where = f"{task.name}: mechanism={task.mechanism!r}"
@@ -300,23 +300,23 @@ def _variance(choice: Choice) -> float:
 def _selection(task: SelectionTask, share: Budget) -> Choice:
     if task.mechanism == "auto":
         kind = next(kind for kind in SELECTIONS if kind.is_preferred(task, share))
-        found = [kind.fitted(task, share)]
+        found = [kind.fit(task, share)]
         for rival in SELECTIONS:
             if rival.is_rival(task):
                 with suppress(InvalidBudget):  # more noise than can be drawn
-                    found.append(rival.fitted(task, share))
+                    found.append(rival.fit(task, share))
         return min(found, key=lambda choice: choice.law.log_noise(task.candidates))
-    kind = _named(task.mechanism, SELECTIONS)
+    kind = _kind_named(task.mechanism, SELECTIONS)
     if task.weighted and not kind.draws_points:
         raise UnsupportedOperation(
             f"{task.mechanism} does not draw points of an interval",
             where=f"{task.name}: mechanism={task.mechanism!r}",
             remedy=("list candidates=[...]", "leave mechanism= out"),
         )
-    return kind.fitted(task, share)
+    return kind.fit(task, share)
 
 
-def _named(name: str, kinds: Sequence[type[_Kind]]) -> type[_Kind]:
+def _kind_named(name: str, kinds: Sequence[type[_Kind]]) -> type[_Kind]:
     return next(kind for kind in kinds if kind.name == name)
 
 
@@ -411,7 +411,7 @@ def _beside(
         yield ComposedChoice(concentrated, spend, "zcdp")
         ways = [chooser]
         if any(map(finer, concentrated, asked)):
-            ways.append(refined(chooser, asked))
+            ways.append(refine(chooser, asked))
         for way in ways:
             found = largest_within(way, asked, spend, best)
             if found is not None:

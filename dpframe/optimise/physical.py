@@ -70,10 +70,10 @@ def translate(prepared: PreparedTogether, lists: Lists | None = None) -> Transla
     plan, limits = prepared.plan, prepared.limits
     composition, measure = _composition(prepared)
     parts = list(zip(prepared.parts, blocks_of(plan), strict=True))
-    found = [lists.add(part, block) for part, block in (parts if limits is None else parts[:1])]
+    drawn = [lists.add(part, block) for part, block in (parts if limits is None else parts[:1])]
     options = () if limits is None else limits.options
     each = tuple(translate(option, Lists(lists.sources)) for option in options)
-    made = kernel.Plan(
+    physical_plan = kernel.Plan(
         plan.unit.adjacency,
         _of_columns_read(lists),
         tuple(lists.tables),
@@ -84,8 +84,8 @@ def translate(prepared: PreparedTogether, lists: Lists | None = None) -> Transla
         tuple(option.plan for option in each),
         composition,
     )
-    places = tuple(Places(made, draws) for draws in found)
-    return Translation(made, places, lists.handles, each)
+    places = tuple(Places(physical_plan, draws) for draws in drawn)
+    return Translation(physical_plan, places, lists.handles, each)
 
 
 def _of_columns_read(lists: Lists) -> tuple[kernel.Frame, ...]:
@@ -340,7 +340,7 @@ def with_remaining(prepared: Made, remaining: Budget) -> Made:
     return replace(prepared, plan=replace(prepared.plan, remaining=remaining))
 
 
-def given(prepared: Made, parameters: tuple[Parameter, ...]) -> Made:
+def with_parameters(prepared: Made, parameters: tuple[Parameter, ...]) -> Made:
     """The plan with its parameters."""
     return replace(prepared, plan=replace(prepared.plan, parameters=parameters))
 
@@ -349,13 +349,13 @@ def with_physical(prepared: Made) -> Made:
     """The plan with its physical plan. Raises `Unsound` when the kernel has no nodes for it."""
     whole = prepared if isinstance(prepared, PreparedTogether) else alone(prepared)
     try:
-        made = physical(whole)
+        physical_plan = physical(whole)
     except Refused as refused:
         raise Unsound(
             f"the query has no physical plan: {refused}",
             remedy="report this as an error of dpframe, with the query",
         ) from None
-    plan = replace(prepared.plan, physical=made, dpframe_version=_version())
+    plan = replace(prepared.plan, physical=physical_plan, dpframe_version=_version())
     return replace(prepared, plan=plan)
 
 

@@ -22,7 +22,7 @@ from dpframe.aggregates.reconstruction import (
 from dpframe.core.budget import GDP, Budget, PureDP
 from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.mechanisms import AdditiveMechanism, KeyMechanism, Mechanism, MechanismTask
-from dpframe.optimise.description import PAYS, build_plan, described_together, gain_words
+from dpframe.optimise.description import PAYS, build_plan, describe_together, gain_words
 from dpframe.optimise.limit_rule import GROUPS, LimitRule
 from dpframe.optimise.measurements import (
     Effects,
@@ -52,7 +52,7 @@ from dpframe.optimise.queries import (
     Place,
     Queries,
     Related,
-    brought_together,
+    bring_together,
     merge,
     queries_by_place,
     related_blocks,
@@ -75,7 +75,7 @@ class Planned:
     effects: Effects
     way: Way
 
-    def drawn_by(self, laws: Sequence[Mechanism]) -> tuple[Draw, ...]:
+    def draws_by(self, laws: Sequence[Mechanism]) -> tuple[Draw, ...]:
         """What is drawn, with the mechanism of each draw."""
         return tuple(
             _draw_of(draw, law, self.parts) for draw, law in zip(self.way.draws, laws, strict=True)
@@ -88,7 +88,7 @@ class Planned:
         return self.query.knowing({k: law for one in draws for k, law in one.noises().items()})
 
 
-def asked_of(planned: Sequence[Planned], by: str) -> AskedWay:
+def join_requests(planned: Sequence[Planned], by: str) -> AskedWay:
     """What mechanisms are requested, by all queries together. `planned`: the queries. `by`: the
     rule that divides the cost.
     """
@@ -111,8 +111,8 @@ def asked_of(planned: Sequence[Planned], by: str) -> AskedWay:
             draw.measurement.task(draw.name, draw.sensitivity, draw.mechanism, one.query.scope)
             for draw in one.way.draws
         ]
-    whole = sum(wanted, Fraction(0))
-    importance = [float(weight / whole) for weight in wanted]
+    total = sum(wanted, Fraction(0))
+    importance = [float(weight / total) for weight in wanted]
     return AskedWay(tasks, weights, rho_weights, parts, outputs, importance)
 
 
@@ -142,7 +142,7 @@ def choose_for(planned: Sequence[Planned], asked: AskedWay, spend: Budget) -> Co
     return replace(chosen, choices=tuple(placed[place] for place in range(size)))
 
 
-def chosen_apart(planned: Sequence[Planned], chosen: ChosenWay) -> list[ChosenWay]:
+def split_choice(planned: Sequence[Planned], chosen: ChosenWay) -> list[ChosenWay]:
     """What was chosen for each query; the cost is of all together."""
     found, draws, parts = list[ChosenWay](), 0, 0
     for one in planned:
@@ -235,14 +235,14 @@ class Draft:
         numbers = tuple(range(len(queries)))
         return cls(tuple(queries), tuple(places), tuple((n,) for n in numbers), numbers)
 
-    def measured(self, queries: Iterable[Query]) -> Draft:
+    def with_queries(self, queries: Iterable[Query]) -> Draft:
         """The same queries, measured in another way."""
         made = tuple(queries)
         return replace(self, queries=made, compared=tuple(range(len(made))))
 
-    def related(self, found: Sequence[Related]) -> Draft:
+    def relate(self, found: Sequence[Related]) -> Draft:
         """The same with related queries as one."""
-        queries, places = brought_together(self.queries, self.places, found)
+        queries, places = bring_together(self.queries, self.places, found)
         numbers = {id(query): self.of[n] for n, query in enumerate(self.queries)}
         numbers |= {id(one.query): one.numbers for one in found}
         moved = {id(one.query) for one in found}
@@ -314,22 +314,22 @@ class Rule:
         if self.gains:
             gains = map(_gain, tried[0].errors(draft), after)
             outputs = (o for n in draft.compared for o in taken.prepared[n].query.outputs)
-            notes = [_told(o, self.gains, gain) for o, gain in zip(outputs, gains, strict=True)]
+            notes = [_remark(o, self.gains, gain) for o, gain in zip(outputs, gains, strict=True)]
         else:
             each = zip(*(one.errors(draft) for one in tried), strict=True)
             least = [min(found, key=lambda error: error.squared) for found in each]
-            notes = [_paid(_gain(b, a)) for b, a in zip(least, after, strict=True)]
+            notes = [_price_words(_gain(b, a)) for b, a in zip(least, after, strict=True)]
         return taken.with_notes(draft.compared, notes)
 
 
-def _told(asked: Output, among: str, gain: float) -> str:
+def _remark(asked: Output, among: str, gain: float) -> str:
     """The sentence about an output that is measured with others, or that pays for these."""
     served = {a.serves for a in asked.aggregates.values() if isinstance(a, Reconstruction)}
     paying = gain < PAYS and "queries" not in served  # these have a sentence already
     return "" if among not in served and not paying else gain_words(gain)
 
 
-def _paid(gain: float) -> str:
+def _price_words(gain: float) -> str:
     if gain >= PAYS:
         return ""
     alone = "by the way that is best for it alone, so that others err less"
@@ -346,7 +346,7 @@ def relate_tables(draft: Draft, spend: Budget, compare: RelativeError) -> Iterat
     for found in related_blocks(draft.queries):
         kept = [one for one in found if len(found) == 1 or _errs_less(draft.queries, one, compare)]
         if kept:
-            yield draft.related(kept)
+            yield draft.relate(kept)
 
 
 def _errs_less(queries: Sequence[Query], one: Related, compare: RelativeError) -> bool:
@@ -365,7 +365,7 @@ def rebuild_counts(draft: Draft, spend: Budget, compare: RelativeError) -> Itera
     for found in (queries, cells, levels, list(map(with_whole_levels, cells))):
         if not any(_are_same(found, other) for other in tried):
             tried.append(found)
-            yield draft.measured(found)
+            yield draft.with_queries(found)
 
 
 def _are_same(some: Sequence[Query], others: Sequence[Query]) -> bool:
@@ -376,8 +376,8 @@ def measure_otherwise(draft: Draft, spend: Budget, compare: RelativeError) -> It
     """Each query is measured in the ways that its aggregates know: tables of grouping sets and
     distribution functions by several strategies, and quantiles of one column together.
     """
-    ways = combined([ways_to_measure(query, spend) for query in draft.queries])
-    return map(draft.measured, ways)
+    ways = combine_ways([ways_to_measure(query, spend) for query in draft.queries])
+    return map(draft.with_queries, ways)
 
 
 RULES: Final = (
@@ -416,14 +416,14 @@ class Planning:
         planning = self if asked.weights is None else replace(self, split="weights")
         answer = planning.answer(Draft.first(*merge(asked)), rules)
         parts, places = answer.prepared, answer.draft.places
-        return PreparedTogether(described_together([p.plan for p in parts], places), parts, places)
+        return PreparedTogether(describe_together([p.plan for p in parts], places), parts, places)
 
     def answer(self, draft: Draft, rules: Sequence[Rule] = RULES) -> Answer:
         """The draft with the least error that rules propose, with its plans. Raises `DPFrameError`
         when the draft cannot be released at the cost.
         """
         if not rules:
-            return Answer(draft, self._planned(draft.queries))
+            return Answer(draft, self._plan(draft.queries))
         rule, later = rules[0], rules[1:]
 
         def compare(before: Draft, after: Draft) -> float:
@@ -451,12 +451,12 @@ class Planning:
         """What may be added to several numbers at once; Gaussian noise has no epsilon alone."""
         return ("box",) if isinstance(self.spend, PureDP) else ("box", "gaussian")
 
-    def _planned(self, queries: Sequence[Query]) -> tuple[Prepared, ...]:
+    def _plan(self, queries: Sequence[Query]) -> tuple[Prepared, ...]:
         """The plan of each query, where all share the cost."""
         parts = [measurements_of(query) for query in queries]
         weighted = any(request.weight != 1 for query in queries for request in query.requests)
         by = "weights" if weighted else self.split
-        ways = combined(
+        ways = combine_ways(
             [
                 ways_of(query, found, by, self._noises)
                 for query, found in zip(queries, parts, strict=True)
@@ -464,7 +464,7 @@ class Planning:
         )
         effects = list(map(effects_of, queries, parts))
         planned = [list(map(Planned, queries, parts, effects, way)) for way in ways]
-        asked = [asked_of(one, by) for one in planned]
+        asked = [join_requests(one, by) for one in planned]
         chosen = least_error_way(
             asked,
             lambda way: choose_for(planned[asked.index(way)], way, self.spend),
@@ -474,18 +474,18 @@ class Planning:
         if self.charged_in is not None:
             charge = (in_mu if self.charged_in is GDP else in_rho)(tasks, chosen.together)
             chosen = replace(chosen, together=charge)
-        made = []
+        plans = []
         taken = planned[chosen.number]
-        for one, own in zip(taken, chosen_apart(taken, chosen), strict=True):
+        for one, own in zip(taken, split_choice(taken, chosen), strict=True):
             plan = build_plan(
                 one.query, one.parts, one.way, own, allowed, self.spend, self.remaining, by
             )
-            draws = one.drawn_by([choice.law for choice in own.together.choices])
-            made.append(Prepared(plan, one.knowing(draws), one.parts, draws))
-        return tuple(made)
+            draws = one.draws_by([choice.law for choice in own.together.choices])
+            plans.append(Prepared(plan, one.knowing(draws), one.parts, draws))
+        return tuple(plans)
 
 
-def combined(ways: Sequence[Sequence[T]]) -> list[tuple[T, ...]]:
+def combine_ways(ways: Sequence[Sequence[T]]) -> list[tuple[T, ...]]:
     """One way for each query at a time: the first of all of them, the second, and so on; a query
     that has fewer keeps to its last.
     """
@@ -524,7 +524,7 @@ _NEARLY_ALWAYS: Final = Fraction(19, 20)
 _NORMAL: Final = 1.96
 
 
-def planned_with_limit(
+def plan_with_limit(
     asked: LimitSearch, spend: Budget, remaining: Budget | None, split: str, charged: object
 ) -> PreparedTogether:
     """One plan of the search and the query. `asked`: the limit that is sought. `spend`,
@@ -562,16 +562,16 @@ def planned_with_limit(
     (noise,) = (release.noise for release in search.plan.releases)
     assert isinstance(noise, AdditiveMechanism)
     errors = tuple(choice.noise or 0.0 for choice in choices)
-    limited = [plan for option in options for plan in _limited(option)]
+    limited = [plan for option in options for plan in _limited_plans(option)]
     sizes, is_normal = sizes_to_appear(limited), has_normal_noise(limited)
     if sizes and len(sizes) > len(options):  # of several queries the one that needs the most
         each = len(sizes) // len(options)
         sizes = tuple(max(sizes[at : at + each]) for at in range(0, len(sizes), each))
-    made = LimitOptions(LimitRule(asked.limits, errors, sizes, noise, is_normal), options)
-    alone = PreparedTogether(search.plan, (search,), (Place.whole(search.query),), made)
-    whole, shown = alone.followed_by(options[-1]), options[-1].plan
+    limit_options = LimitOptions(LimitRule(asked.limits, errors, sizes, noise, is_normal), options)
+    alone = PreparedTogether(search.plan, (search,), (Place.whole(search.query),), limit_options)
+    whole, shown = alone.follow_with(options[-1]), options[-1].plan
     plan = replace(
-        described_together([part.plan for part in whole.parts], whole.places),
+        describe_together([part.plan for part in whole.parts], whole.places),
         cost=search.plan.cost + _largest([option.plan.cost for option in options]),
         composition=shown.composition,
         split=shown.split,
@@ -604,12 +604,12 @@ def _largest(costs: Sequence[Budget]) -> Budget:
 def _choice(n: int, option: PreparedTogether, by: Sequence[str]) -> LimitChoice:
     """With as many groups as the limit at least where that is on groups: who keeps n is in n."""
     groups = max(GROUPS, n) if by else GROUPS
-    noise = _rounded(max(noise_in_rows(n, plan, groups) for plan in _limited(option)))
+    noise = _round(max(noise_in_rows(n, plan, groups) for plan in _limited_plans(option)))
     fingerprint = earlier_fingerprint(option.plan)
     return LimitChoice(n, option.plan.cost, _error(option), fingerprint, noise)
 
 
-def _limited(option: PreparedTogether) -> list[Plan]:
+def _limited_plans(option: PreparedTogether) -> list[Plan]:
     """The plans of the queries whose limit is found."""
     return [part.plan for part in option.parts if part.query.finds_limit]
 
@@ -623,10 +623,10 @@ def _error(option: PreparedTogether) -> float | None:
         found = plan.accuracy(plan.outputs[place.outputs[0]].name)
     except DPFrameError:
         return None
-    return _rounded(found) if math.isfinite(found) else None
+    return _round(found) if math.isfinite(found) else None
 
 
-def _rounded(error: float) -> float:
+def _round(error: float) -> float:
     return float(f"{error:.3g}")
 
 

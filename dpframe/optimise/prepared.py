@@ -93,9 +93,9 @@ class PreparedTogether:
 
     def under(self, place: int | None) -> PreparedTogether:
         """The same with the query under the limit that was found, if one was."""
-        return self if place is None else self.followed_by(self.option(place))
+        return self if place is None else self.follow_with(self.option(place))
 
-    def followed_by(self, option: PreparedTogether) -> PreparedTogether:
+    def follow_with(self, option: PreparedTogether) -> PreparedTogether:
         """The first query alone, and what comes after it."""
         later = (replace(place, block=place.block + 1) for place in option.places)
         parts, places = (self.parts[0], *option.parts), (self.places[0], *later)
@@ -107,7 +107,7 @@ class PreparedTogether:
             return None
         return self.limits.loss(histogram, place)
 
-    def found(self, histogram: pl.DataFrame, place: int | None) -> str:
+    def limit_words(self, histogram: pl.DataFrame, place: int | None) -> str:
         """What limit was found, in words; empty where none was sought."""
         if self.limits is not None and place is None:
             return "a limit was found that the version which released this did not record"
@@ -117,12 +117,12 @@ class PreparedTogether:
             return ""
         return remark_of(loss, said.words(said.choices[loss.place].n), by_groups=bool(said.by))
 
-    def asked(self, run: Iterable[Query]) -> list[tuple[Query, tuple[Draw, ...]]]:
+    def with_draws(self, run: Iterable[Query]) -> list[tuple[Query, tuple[Draw, ...]]]:
         """The original queries, from those that were run, and the draws for each."""
         found = list(run)
         return [(p.of(found[p.block]), self.parts[p.block].draws) for p in self.places]
 
-    def answered(self) -> list[tuple[Query, dict[MeasurementKey, Mechanism]]]:
+    def queries_and_laws(self) -> list[tuple[Query, dict[MeasurementKey, Mechanism]]]:
         """The original queries, and the mechanism of each part on its own."""
         return [(p.of(self.parts[p.block].query), self.parts[p.block].laws) for p in self.places]
 

@@ -14,7 +14,7 @@ from dpframe.errors import DPFrameError
 from dpframe.frames.definition import Json, definition, steps_of
 from dpframe.frames.groups import Groups, ListedKeys, Margins, SetGroups, common_sets
 from dpframe.frames.public import digest
-from dpframe.frames.relation import Relation, frames_of, named_by_place
+from dpframe.frames.relation import Relation, frames_of, name_by_place
 from dpframe.optimise.measurements import measurements_of
 from dpframe.plan.several import distinct_names
 
@@ -94,8 +94,8 @@ def merge(asked: Queries) -> tuple[tuple[Query, ...], tuple[Place, ...]]:
     alike = _Alike()
     places = []
     for number, query in enumerate(asked.queries):
-        outputs = _weighted(query, None if asked.weights is None else asked.weights[number])
-        outputs = tuple(_named(o, name) for o, name in zip(outputs, apart[number], strict=True))
+        outputs = _weigh(query, None if asked.weights is None else asked.weights[number])
+        outputs = tuple(_rename(o, name) for o, name in zip(outputs, apart[number], strict=True))
         at = alike.number(Kind.of(query))
         if at == len(blocks):
             blocks.append(replace(query, outputs=()))
@@ -136,7 +136,7 @@ class Kind:
 
 def queries_by_place(queries: Sequence[Query]) -> tuple[Query, ...]:
     """The queries of one plan; unnamed frames are called by their place in it."""
-    relations = named_by_place([query.relation for query in queries])
+    relations = name_by_place([query.relation for query in queries])
     return tuple(replace(q, relation=named) for q, named in zip(queries, relations, strict=True))
 
 
@@ -167,25 +167,25 @@ class _Alike:
         return self._numbers.setdefault(first, len(self._numbers))
 
 
-def _weighted(query: Query, weight: Fraction | None) -> tuple[Output, ...]:
+def _weigh(query: Query, weight: Fraction | None) -> tuple[Output, ...]:
     """The outputs, with the query's weight divided among them as theirs say."""
     if weight is None:
         return query.outputs
-    whole = sum((a.request.weight for a in query.aggregates if a.uses), Fraction(0))
+    total = sum((a.request.weight for a in query.aggregates if a.uses), Fraction(0))
     if query.groups is not None and query.groups.discovered:
-        whole += max(request.weight for request in query.requests)  # of the choice of the groups
+        total += max(request.weight for request in query.requests)  # of the choice of the groups
 
-    def changed(aggregate: BoundAggregate) -> BoundAggregate:
+    def weigh(aggregate: BoundAggregate) -> BoundAggregate:
         request = aggregate.request
-        return replace(aggregate, request=replace(request, weight=request.weight * weight / whole))
+        return replace(aggregate, request=replace(request, weight=request.weight * weight / total))
 
     return tuple(
-        replace(output, aggregates={p: changed(a) for p, a in output.aggregates.items()})
+        replace(output, aggregates={p: weigh(a) for p, a in output.aggregates.items()})
         for output in query.outputs
     )
 
 
-def _named(output: Output, name: str) -> Output:
+def _rename(output: Output, name: str) -> Output:
     if name == output.name:
         return output
     found = {
@@ -215,12 +215,12 @@ def related_blocks(queries: Sequence[Query]) -> Iterator[list[Related]]:
     able.sort(key=lambda n: _fineness(queries[n].groups))
     single = [n for n in able if len({key for a in queries[n].aggregates for key in a.keys}) == 1]
     for numbers in [able, single] if len(single) < len(able) else [able]:
-        found = _related(queries, numbers)
+        found = _relate(queries, numbers)
         if found:
             yield found
 
 
-def _related(queries: Sequence[Query], able: Sequence[int]) -> list[Related]:
+def _relate(queries: Sequence[Query], able: Sequence[int]) -> list[Related]:
     keys = {n: found for n in able if (found := ListedKeys.of(queries[n].groups)) is not None}
     able = [n for n in able if n in keys]
     same: dict[str, tuple[Margins, list[int]]] = {}
@@ -234,13 +234,13 @@ def _related(queries: Sequence[Query], able: Sequence[int]) -> list[Related]:
         parent = min(parents, key=lambda n: _size(queries[n].groups), default=None)
         roots[number] = number if parent is None else roots[parent]
         members.setdefault(roots[number], []).append(number)
-    made = []
+    related = []
     for numbers in members.values():
         if len(numbers) > 1:
             with suppress(DPFrameError):  # one individual may do more in the tables of all
                 together = _together([queries[n] for n in numbers])
-                made += [] if together is None else [Related(tuple(numbers), together)]
-    return made
+                related += [] if together is None else [Related(tuple(numbers), together)]
+    return related
 
 
 def _finer(
@@ -265,30 +265,30 @@ def _finer(
     return found
 
 
-def brought_together(
+def bring_together(
     queries: Sequence[Query], places: Sequence[Place], related: Sequence[Related]
 ) -> tuple[tuple[Query, ...], tuple[Place, ...]]:
     """The queries that are run where related ones are run as one, and where outputs are then."""
     firsts = {min(one.numbers): one for one in related}
     moved = {number: one for one in related for number in one.numbers}
-    made, blocks = list[Query](), dict[int, int]()
+    queries_run, blocks = list[Query](), dict[int, int]()
     for number, query in enumerate(queries):
         if number in firsts or number not in moved:
-            blocks[number] = len(made)
-            made.append(firsts[number].query if number in firsts else query)
-    found = []
+            blocks[number] = len(queries_run)
+            queries_run.append(firsts[number].query if number in firsts else query)
+    places_run = []
     for place in places:
         one = moved.get(place.block)
         if one is None:
-            found.append(replace(place, block=blocks[place.block]))
+            places_run.append(replace(place, block=blocks[place.block]))
             continue
         before = one.numbers[: one.numbers.index(place.block)]
         start = sum(len(queries[n].outputs) for n in before)
         outputs = tuple(start + number for number in place.outputs)
         own = queries[place.block]
         block = blocks[min(one.numbers)]
-        found.append(replace(place, block=block, outputs=outputs, own=own))
-    return tuple(made), tuple(found)
+        places_run.append(replace(place, block=block, outputs=outputs, own=own))
+    return tuple(queries_run), tuple(places_run)
 
 
 def _together(queries: Sequence[Query]) -> Query | None:

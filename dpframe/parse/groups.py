@@ -12,11 +12,11 @@ from typing import Any, Literal, TypeAlias
 import polars as pl
 
 from dpframe.core.dtypes import Columns, Domain, domain_of_dtype
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.core.tree import Named
 from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
 from dpframe.frames.groups import GROUPING, Groups, SetGroups
-from dpframe.frames.public import held, to_polars_frame
+from dpframe.frames.public import freeze, to_polars_frame
 from dpframe.frames.row_steps import renamed_column, unique_names
 from dpframe.parse.key_sets import Keys, Origin, nothing_computed, with_few_values
 from dpframe.parse.outputs import polars_schema
@@ -179,9 +179,9 @@ def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.Dat
             return keys.alias(single).to_frame()
         case str() | bytes():
             raise MissingKeys(
-                f"keys must be a list of values, not the text {as_given(keys)}",
+                f"keys must be a list of values, not the text {show_input(keys)}",
                 where=where,
-                remedy=f"write keys=[{as_given(keys)}]",
+                remedy=f"write keys=[{show_input(keys)}]",
             )
         case range() if (
             single is not None  # a column of integers, without listing it
@@ -205,7 +205,7 @@ def _values(name: str, values: object, where: str) -> list[Any]:
         return values.to_list()
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise MissingKeys(
-            f"the keys of {name!r} must be a list, not {as_given(values)}",
+            f"the keys of {name!r} must be a list, not {show_input(values)}",
             where=where,
             remedy=f"write keys={{{name!r}: [...]}}",
         )
@@ -265,7 +265,7 @@ def _checked(frame: pl.DataFrame, domains: Mapping[str, Domain], where: str) -> 
             column = cast
         columns.append(column)
     require_few(frame.height, where)
-    return distinct(held(pl.DataFrame(columns)))
+    return distinct(freeze(pl.DataFrame(columns)))
 
 
 def _comparable_kind(name: str, column: pl.Series, found: Domain, where: str) -> None:

@@ -300,7 +300,7 @@ def _plain(keys: object) -> tuple[object, tuple[Parameter, ...]]:
 
 
 def _values(parameter: Parameter) -> tuple[Any, ...]:
-    held = parameter.held
+    held = parameter.typed_value
     return held if isinstance(held, tuple) else (held,)
 
 

@@ -25,7 +25,7 @@ from dpframe.aggregates.aggregate import (
     AggregateSpec,
     Output,
     OutputSpec,
-    written_arguments,
+    write_arguments,
 )
 from dpframe.aggregates.count import Count, DistinctValues
 from dpframe.aggregates.mean import Mean, StandardDeviation, Variance
@@ -371,7 +371,7 @@ def _several_scores(count: int) -> UnsupportedOperation:
 
 def _arguments(spec: AggregateSpec, score: str, below: Tree | None) -> str:
     """The arguments of an aggregate as they were written, defaults left out."""
-    shown = written_arguments(spec.aggregate)
+    shown = write_arguments(spec.aggregate)
     if below is not None:
         shown.insert(0, words(below))
     if score:

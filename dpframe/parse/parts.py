@@ -18,7 +18,7 @@ from dpframe.aggregates.reconstructed_error import RunningError
 from dpframe.core.tree import Column
 from dpframe.core.units import Identifier
 from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
-from dpframe.frames.contributions import touched
+from dpframe.frames.contributions import changed_groups
 from dpframe.frames.definition import definition, steps_of
 from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.nights import require_rowwise, require_streamable, through_nights
@@ -70,7 +70,7 @@ def read_parts(
     if waits is not None:
         _require_periods(relation, groups, waits)
     # an individual may have rows with all keys, and then parts save nothing: a limit is needed
-    most = touched(relation.facts, replace(groups, discovered=True))
+    most = changed_groups(relation.facts, replace(groups, discovered=True))
     first, lasts = _lasting(relation, groups)
     if lasts:
         most = first or most
@@ -186,7 +186,7 @@ def _digest(relation: Relation, groups: Groups, most: int) -> str:
     parts = ["dpframe division 2", relation.name, unit.kind, unit.words(), most]
     whole = [*parts, steps_of(relation), by, types_read(relation, by)]
     if relation.owners is not None:
-        whole.append(relation.owners.told())
+        whole.append(relation.owners.parts())
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 

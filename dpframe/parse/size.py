@@ -157,7 +157,7 @@ def marked(name: object) -> Parameter | None:
 
 def given(parameter: Parameter) -> Operand:
     """A parameter as the constant that it is, or as several."""
-    held, dtype = parameter.held, parameter.kind.dtype
+    held, dtype = parameter.typed_value, parameter.kind.dtype
     if isinstance(held, tuple):
         return Values(held, dtype, parameter)
     return Literal(held, dtype, parameter)

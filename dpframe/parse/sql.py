@@ -208,7 +208,7 @@ def _listed(values: Values) -> Values:
     if not named:
         return values
     if len(found) == 1:
-        held = named[0].held
+        held = named[0].typed_value
         return Values(held if isinstance(held, tuple) else (held,), named[0].kind.dtype, named[0])
     every: list[Scalar] = []
     dtype = named[0].kind.dtype
@@ -218,7 +218,7 @@ def _listed(values: Values) -> Values:
             continue
         if parameter.kind.dtype != dtype:
             raise _unlike()
-        held = parameter.held
+        held = parameter.typed_value
         every += held if isinstance(held, tuple) else (held,)
     if any(one is None for one in found) and not (dtype.is_temporal or dtype == STRING):
         raise _unlike()

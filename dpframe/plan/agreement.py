@@ -792,7 +792,7 @@ class _Block:
         places = {what.tables[0]: self._whole.tables.index(what.tables[0])}
         norms = norms_of(self._whole.physical, self._whole.facts, with_places(what, places))  # type: ignore[arg-type]
         exact = ExactSensitivity.of(norms)
-        return release.exact == (exact if parts == 1 else exact.scaled(Fraction(1, parts)))
+        return release.exact == (exact if parts == 1 else exact.scale(Fraction(1, parts)))
 
 
 def _size(numbers: kernel.Numbers) -> int:

@@ -33,7 +33,7 @@ from dpframe.aggregates.reconstructed_error import (
 )
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.regular import RULES, numbers_of_rule
-from dpframe.core.tree import EXACT, fields_of, form_of, forms_of, written
+from dpframe.core.tree import EXACT, fields_of, form_of, forms_of, wire_name
 from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
 from dpframe.ledger.approvals import StatedBudget
@@ -120,7 +120,7 @@ def encode(value: Any) -> Any:
         return value
     name, said = form_of(value)
     found = {
-        written(field): encode(getattr(value, field.name))
+        wire_name(field): encode(getattr(value, field.name))
         for field in fields
         if field.name not in said
     }
@@ -228,7 +228,7 @@ def _decode_fields(kind: Any, data: Any, where: str, name: str | None = None) ->
 
 def as_fields(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     """Values by the names that fields have in Python, of those by what documents call them."""
-    names = {written(field): field.name for field in dataclasses.fields(kind)}
+    names = {wire_name(field): field.name for field in dataclasses.fields(kind)}
     return {names[name]: value for name, value in values.items()}
 
 
@@ -238,13 +238,13 @@ def hints_of(kind: Any) -> dict[str, Any]:
     JSON.
     """
     found = typing.get_type_hints(kind, localns={"Json": Any})
-    return {written(field): found[field.name] for field in dataclasses.fields(kind)}
+    return {wire_name(field): found[field.name] for field in dataclasses.fields(kind)}
 
 
 @cache
 def _decoders(kind: Any) -> dict[str, _Decoder]:
     """What reads each field of a dataclass."""
-    exact = {written(field) for field in dataclasses.fields(kind) if field.metadata.get(EXACT)}
+    exact = {wire_name(field) for field in dataclasses.fields(kind) if field.metadata.get(EXACT)}
     return {
         name: _decoder(hint, _LONGEST if name in exact else _LARGEST)
         for name, hint in hints_of(kind).items()

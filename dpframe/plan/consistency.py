@@ -191,7 +191,7 @@ def _of_release(release: NoisyAggregate) -> Iterator[str]:
     exact = release.exact
     if not _are_norms(exact):
         yield "exact"
-    if release.sensitivity != exact.scaled(release.step).public():
+    if release.sensitivity != exact.scale(release.step).public():
         yield "sensitivity"
     bounds = (spread.rows, spread.groups, spread.per_group, spread.norm)
     if not spread.is_bounded or any(bound is not None and bound < 0 for bound in bounds):
@@ -234,7 +234,7 @@ def _are_ranges(scores: ScoreRange, spread: ContributionBounds) -> bool:
     """Whether ranges may have this sum and sum of squares in this many groups; a row that changes
     may leave one group for another.
     """
-    most = spread.touched
+    most = spread.changed_groups
     squared, largest = scores.l2_squared, scores.linf
     return (
         0 <= largest <= scores.l1 <= most * largest

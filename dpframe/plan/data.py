@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from dpframe.accounting.events import AnyEvent
 from dpframe.core.budget import Budget
-from dpframe.core.exact import Number, as_given
+from dpframe.core.exact import Number, show_input
 from dpframe.core.parameters import Parameter
 from dpframe.core.tree import WRITTEN
 from dpframe.core.units import Unit
@@ -179,7 +179,7 @@ class PlanData:
             number = query if isinstance(query, int) and not isinstance(query, bool) else 0
             if not 1 <= number <= max(1, len(self.queries)):
                 raise UnknownColumn(
-                    f"the plan has no query {as_given(query)}",
+                    f"the plan has no query {show_input(query)}",
                     where="accuracy(..., query=...)",
                     remedy=f"write query= with a number from 1 to {max(1, len(self.queries))}",
                 )

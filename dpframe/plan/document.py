@@ -28,7 +28,7 @@ from typing import Any
 
 from dpframe.core.regular import by_rules, canonical, require_room, write_out
 from dpframe.core.sensitivity import ContributionBounds
-from dpframe.core.tree import written
+from dpframe.core.tree import wire_name
 from dpframe.errors import PlanMismatch, UnsupportedOperation
 from dpframe.kernel import plan as kernel
 from dpframe.kernel.plan import Plan, Refused, plan_of, write
@@ -633,7 +633,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _contents(plan: PlanData) -> dict[str, Any]:
     beside = (*_OF_SESSION, *_OF_KERNEL)
     fields = (f for name, f in plan.__dataclass_fields__.items() if name not in beside)
-    contents = {written(field): encode(getattr(plan, field.name)) for field in fields}
+    contents = {wire_name(field): encode(getattr(plan, field.name)) for field in fields}
     unsaid = {name for name, nothing in _NO_OTHERS.items() if contents[name] == nothing}
     if plan.blocks:
         unsaid -= {*_OF_SEVERAL}

@@ -54,7 +54,7 @@ def error_of(
                 return rule.quantile(laws[0], level)
             return rule.quantile(laws, level)
         case MeanError() | VarianceError():
-            guessed = rule.guessed(guess, count)
+            guessed = rule.read_guess(guess, count)
             groups = max(release.entries for release in used) if simultaneous else 1
             if len(used) != rule.parts:
                 raise _no_such_parts()
@@ -114,7 +114,7 @@ def errors_by_set(
         if isinstance(rule.inner, PartError):
             error = noise.reach(0, level) * noise.unit(0)
         else:
-            guessed = rule.inner.guessed(guess, count)
+            guessed = rule.inner.read_guess(guess, count)
             error = rule.inner.quantile(noise, level, biases, guessed)
         result.append((kept, error))
     return result

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from dpframe.accounting.events import AnyEvent
 from dpframe.core.budget import Budget
-from dpframe.core.exact import Number, as_given, exact
+from dpframe.core.exact import Number, exact, show_input
 from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity, ScoreRange, Sensitivity
 from dpframe.core.tree import EXACT
 from dpframe.errors import InvalidBounds, UnsupportedOperation
@@ -251,7 +251,7 @@ class NoisyAggregate:
             return Exposure(self.joint.exact, self.repeats)
         if self.scores is None:
             return Exposure(self.exact, self.repeats)
-        scores, shared = self.scores, self.scores.is_shared(self.spread.touched)
+        scores, shared = self.scores, self.scores.is_shared(self.spread.changed_groups)
         norms = scores.l1, scores.l2_squared
         return Exposure(self.exact, self.repeats, scores.groups, *norms, shared)
 
@@ -278,7 +278,7 @@ def confidence_of(value: Number, where: str = "confidence") -> Fraction:
         level = Fraction(0)
     if not 0 < level < 1:
         raise InvalidBounds(
-            f"a confidence lies between 0 and 1, and {as_given(value)} does not",
+            f"a confidence lies between 0 and 1, and {show_input(value)} does not",
             where=where,
             remedy=f"write for example {where}=0.95",
         )

@@ -59,7 +59,7 @@ def _is_wrong(constant: Mapping[str, Any], known: Mapping[str, Parameter]) -> bo
     parameter = known[constant[PARAMETER]["name"]]
     if constant[PARAMETER] != encode(parameter):
         return True
-    held = parameter.held
+    held = parameter.typed_value
     every = held if isinstance(held, tuple) else (held,)
     if constant["type"] != _LISTED:  # of a list one value, which is the key of a part
         right = constant["value"] in [definition(value) for value in every]

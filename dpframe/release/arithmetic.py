@@ -740,7 +740,7 @@ def _shorten(duration: _Numbers, divisor: _Numbers) -> _Numbers:
 def _outside(value: _Numbers) -> Interval:
     """Where a number lies, without the rounding of floats."""
     known = value.domain.interval
-    return known if value.is_whole or known.is_point else known.widened()
+    return known if value.is_whole or known.is_point else known.widen()
 
 
 def _cut(

@@ -571,7 +571,7 @@ def draw(
         drawn = choose_top_each(kernel.Exact(), numbers, one.measurement.rounds)
     if isinstance(one.measurement, Margin) and one.measurement.is_by_sets:
         drawn = drawn.reshape(-1, 1)
-    return followed(one, drawn)
+    return derive_parts(one, drawn)
 
 
 def draw_period(node: kernel.Draw, periods: Integers, period: int) -> Noisy:
@@ -585,7 +585,7 @@ def draw_period(node: kernel.Draw, periods: Integers, period: int) -> Noisy:
     return numbers
 
 
-def followed(one: Draw, vector: Noisy) -> dict[MeasurementKey, Noisy]:
+def derive_parts(one: Draw, vector: Noisy) -> dict[MeasurementKey, Noisy]:
     """The parts that follow from noisy numbers, and these."""
     if one.rebuilt is None:
         return {one.keys[0]: vector}
@@ -824,7 +824,7 @@ def chooser_of(draws: Iterable[Draw], places: Places) -> KeyChoice | None:
     return None
 
 
-def drawn_with_groups(
+def numbers_of_groups(
     draws: Sequence[Draw], places: Places, noisy: NDArray[np.int64] | None
 ) -> dict[MeasurementKey, Noisy]:
     """The numbers that groups were chosen by: they are released as they were then."""
@@ -833,4 +833,4 @@ def drawn_with_groups(
     laws = (places.node(draw).law for draw in draws)
     number = next(law.draw for law in laws if isinstance(law, kernel.Threshold))
     (one,) = (draw for draw in draws if places.draws[draw] == number)
-    return followed(one, noisy.reshape(-1, 1))
+    return derive_parts(one, noisy.reshape(-1, 1))

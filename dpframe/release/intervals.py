@@ -31,7 +31,7 @@ from dpframe.aggregates.aggregate import (
     Noisy,
     Output,
     Query,
-    shifted,
+    shift_by,
 )
 from dpframe.aggregates.cdf import BoundDistribution
 from dpframe.aggregates.count import BoundCount
@@ -167,12 +167,12 @@ def ratio_of(tree: Tree) -> Ratio | None:
             return None if found is None else Ratio(found.above.times(Fraction(-1)), found.below)
         case Call(op, (left, right)):
             a, b = ratio_of(left), ratio_of(right)
-            return None if a is None or b is None else _joined(op.name, a, b)
+            return None if a is None or b is None else _combine(op.name, a, b)
         case _:
             return None
 
 
-def _joined(op: str, a: Ratio, b: Ratio) -> Ratio | None:
+def _combine(op: str, a: Ratio, b: Ratio) -> Ratio | None:
     if op in ("add", "sub"):
         other = b.above if op == "add" else b.above.times(Fraction(-1))
         if a.below == b.below:
@@ -281,27 +281,27 @@ class MissingRows:
         if (
             self.scope.facts.norm is not None
         ):  # rows that are left count more where others are missing
-            return _unknown(ends)
+            return _unknown_ends(ends)
         half = (1 + level) / 2
         if isinstance(aggregate, BoundMean):
             share, _ = self._share(aggregate, values[1], noise.reach(1, half))
             return _towards(ends, share, aggregate.bounds)
         if isinstance(aggregate, BoundVariance):
             share, left = self._share(aggregate, values[2], noise.reach(2, half))
-            return _spread(aggregate, ends, share, left)
+            return _variance_ends(aggregate, ends, share, left)
         if isinstance(aggregate, BoundRatio):
             return self._ratio(aggregate, values, noise, half)
         kind = aggregate.request.kind
         if kind in _ADDS_UP:
             low, high = self._moves(plain_aggregate(aggregate))
-            return _moved(ends[0], math.floor(low)), _moved(ends[1], math.ceil(high))
+            return _move_end(ends[0], math.floor(low)), _move_end(ends[1], math.ceil(high))
         inner = plain_aggregate(aggregate)
         if isinstance(inner, BoundMean):
             return _towards(ends, np.ones(len(ends[0])), inner.bounds)
         if isinstance(inner, BoundVariance):
             nobody = np.zeros(len(ends[0]))
-            return _spread(inner, ends, np.ones(len(ends[0])), nobody)
-        return _unknown(ends)
+            return _variance_ends(inner, ends, np.ones(len(ends[0])), nobody)
+        return _unknown_ends(ends)
 
     def _moves(self, aggregate: BoundAggregate, number: int = 0) -> tuple[Fraction, Fraction]:
         """The least and the most that what is missing would add to a number of a part."""
@@ -381,17 +381,17 @@ def _rises(statistic: Statistic) -> bool:
     return isinstance(statistic, (UnitCount, UnitRows))
 
 
-def _unknown(ends: Ends) -> Ends:
+def _unknown_ends(ends: Ends) -> Ends:
     low, high = (pl.Series(end.name, [None] * len(end), dtype=end.dtype) for end in ends)
     return low, high
 
 
-def _moved(end: pl.Series, by: int) -> pl.Series:
+def _move_end(end: pl.Series, by: int) -> pl.Series:
     """Numbers moved by a whole number outwards, and held at the limits of their type."""
     whole = end.to_physical()
     if whole.dtype.is_integer():
         numbers = whole.cast(pl.Int64).fill_null(0).to_numpy()
-        series = pl.Series(end.name, shifted(numbers, by), dtype=pl.Int64)
+        series = pl.Series(end.name, shift_by(numbers, by), dtype=pl.Int64)
         return pl.select(pl.when(whole.is_not_null()).then(series)).to_series().cast(end.dtype)
     moved = whole + float(by)
     return moved + moved.abs() * math.copysign(_OUT, by)
@@ -418,7 +418,7 @@ def _of_type(end: pl.Series, numbers: Floats, *, down: bool) -> pl.Series:
     return found.cast(physical).cast(end.dtype)
 
 
-def _spread(aggregate: BoundVariance, ends: Ends, share: Floats, left: Floats) -> Ends:
+def _variance_ends(aggregate: BoundVariance, ends: Ends, share: Floats, left: Floats) -> Ends:
     """Ends of a variance, or of its root, with this many values left at least."""
     low, high = (end.to_numpy().astype(np.float64) for end in ends)
     if aggregate.root:
@@ -482,7 +482,7 @@ class Sampling:
         """The quantile of the normal distribution."""
         return NormalDist().inv_cdf((1 + float(self.level)) / 2)
 
-    def widened(self, column: pl.Series, ends: Ends, variance: Floats) -> Ends:
+    def widen(self, column: pl.Series, ends: Ends, variance: Floats) -> Ends:
         """Ends of noise and of sampling together."""
         released = _floats(column)
         reach = self.z * np.sqrt(np.maximum(variance, 0.0))
@@ -500,7 +500,7 @@ class Sampling:
         if variance is None:
             return None
         found = aggregate.combine([self.noisy[key] for key in aggregate.keys])
-        widened = self.widened(found, ends, variance)
+        widened = self.widen(found, ends, variance)
         if isinstance(aggregate, (BoundMean, BoundVariance, BoundRatio)):
             # variances, deviations and ratios of totals that are 0 or more are 0 or more
             least, most = 0.0, np.inf
@@ -550,7 +550,7 @@ class Sampling:
         if ratio.below.is_constant:
             scale = float(ratio.below.constant)
             variance = self._of_sums(output, ratio.above, known) / scale**2
-            return self.widened(pl.Series(above / scale), whole, variance)
+            return self.widen(pl.Series(above / scale), whole, variance)
         below = _value(ratio.below, released)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = above / below
@@ -566,14 +566,14 @@ class Sampling:
                     )
                     for p in turned.factors
                 }
-                variance = self._added(output, sizes, known) / below**2
-        return self.widened(pl.Series(share), whole, np.nan_to_num(variance, nan=np.inf))
+                variance = self._variance_of_sum(output, sizes, known) / below**2
+        return self.widen(pl.Series(share), whole, np.nan_to_num(variance, nan=np.inf))
 
     def _of_sums(self, output: Output, form: Sum, known: Mapping[str, Floats]) -> Floats:
         sizes = {p: np.full(known[p].shape, abs(float(f))) for p, f in form.factors.items() if f}
-        return self._added(output, sizes, known)
+        return self._variance_of_sum(output, sizes, known)
 
-    def _added(
+    def _variance_of_sum(
         self, output: Output, sizes: Mapping[str, Floats], known: Mapping[str, Floats]
     ) -> Floats:
         """The variance of a sum: squares add up where no row is in two of its parts, and no
@@ -607,7 +607,7 @@ class Sampling:
         lo, hi = min(lo, 0.0), max(hi, 0.0)  # a null adds nothing
         low, high = (_floats(end) / factor for end in whole)
         count = below / float(ratio.below.factors[denominator[0]])
-        spread = self._spread(np.fmin(low, high), np.fmax(low, high), lo, hi, count)
+        spread = self._variance(np.fmin(low, high), np.fmax(low, high), lo, hi, count)
         return factor**2 * spread * self._most
 
     @property
@@ -647,7 +647,7 @@ class Sampling:
     def _of_mean(self, aggregate: BoundMean, low: Floats, high: Floats) -> Floats:
         lo, hi = map(float, aggregate.bounds)
         count = self.noisy[aggregate.keys[1]].reshape(-1).astype(np.float64)
-        found = self._spread(low, high, lo, hi, count)
+        found = self._variance(low, high, lo, hi, count)
         beside = _variance_beside(aggregate, self.query)
         if beside is not None:
             noise = beside.combine([self.noisy[key] for key in beside.keys])
@@ -665,7 +665,7 @@ class Sampling:
         found = most / n if aggregate.root else most / n + (self.z * squared / n) ** 2
         return found if aggregate.of_totals else found * self._most
 
-    def _spread(self, low: Floats, high: Floats, lo: float, hi: float, count: Floats) -> Floats:
+    def _variance(self, low: Floats, high: Floats, lo: float, hi: float, count: Floats) -> Floats:
         """The largest (hi - r) (r - lo) / n for means r that noise and sampling allow."""
         n = np.maximum(count, 1.0)
         most = _product(low, high, lo, hi)
@@ -829,11 +829,11 @@ def _like(end: pl.Series, numbers: Floats, *, up: bool) -> pl.Series:
     """Numbers as a column of the type of an end, whole ones rounded outwards."""
     if end.dtype == pl.Float64:
         return pl.Series(end.name, numbers).fill_nan(None)
-    whole = np.ceil(numbers) if up else np.floor(numbers)
-    made = pl.Series(end.name, whole).fill_nan(None).cast(pl.Int64, strict=False)
+    integers = np.ceil(numbers) if up else np.floor(numbers)
+    series = pl.Series(end.name, integers).fill_nan(None).cast(pl.Int64, strict=False)
     if end.dtype == pl.Date:
-        made = made.cast(pl.Int32, strict=False)
-    return made.cast(end.dtype, strict=False)
+        series = series.cast(pl.Int32, strict=False)
+    return series.cast(end.dtype, strict=False)
 
 
 Laws: TypeAlias = "Mapping[MeasurementKey, tuple[Mechanism, int]]"
@@ -869,25 +869,25 @@ def interval_of(
         if whole is not None and not asked.sampling:
             return whole
     level = 1 - (1 - confidence) / len(set(keys.values()))
-    found = {p: _aggregate(a, noisy, laws, level, missing) for p, a in output.aggregates.items()}
+    pairs = {p: _aggregate(a, noisy, laws, level, missing) for p, a in output.aggregates.items()}
     if asked.sampling:
-        kept = {p: pair for p, pair in found.items() if pair is not None}
-        if len(kept) < len(found):
+        known = {p: pair for p, pair in pairs.items() if pair is not None}
+        if len(known) < len(pairs):
             return None
         by_law = {key: law for key, (law, _) in laws.items()}
         if output.post is not None and output.post_tree is not None:
             if whole is None:
-                whole = _arithmetic(output.name, output.post_tree, kept)
+                whole = _arithmetic(output.name, output.post_tree, known)
             about = Sampling(query, noisy, by_law, confidence)
-            both = None if whole is None else about.of_formula(output, kept, whole)
+            both = None if whole is None else about.of_formula(output, known, whole)
             if both is not None:
                 return both
         sampled = Sampling(query, noisy, by_law, level)
-        found = {p: sampled.ends(a, kept[p]) for p, a in output.aggregates.items()}
+        pairs = {p: sampled.ends(a, known[p]) for p, a in output.aggregates.items()}
     if output.post is None:
-        return next(iter(found.values()))
-    ends = {placeholder: pair for placeholder, pair in found.items() if pair is not None}
-    if output.post_tree is None or len(ends) < len(found):
+        return next(iter(pairs.values()))
+    ends = {placeholder: pair for placeholder, pair in pairs.items() if pair is not None}
+    if output.post_tree is None or len(ends) < len(pairs):
         return None
     return _arithmetic(output.name, output.post_tree, ends)
 

@@ -151,7 +151,7 @@ class RunningResults:
         first, last = span
         columns = self._columns(last)
         for name, aggregate, sums, number in self._outputs():
-            drawn = filled(sums, rows[number][: last + 1], self._groups)
+            drawn = fill_gaps(sums, rows[number][: last + 1], self._groups)
             own, total = self._numbers(sums, drawn, last)
             shown = {name: own, f"{name}_total": total}
             if first is not None:
@@ -224,7 +224,7 @@ def _whole(values: Floats) -> Integers:
     return np.rint(np.clip(values, -(2.0**62), 2.0**62)).astype(np.int64)
 
 
-def filled(sums: RunningSums, drawn: Rows, groups: int) -> list[Integers]:
+def fill_gaps(sums: RunningSums, drawn: Rows, groups: int) -> list[Integers]:
     """What was drawn, where what was lost is what a guess would make of it: that the period has as
     much as the few before it have on average, by their own estimates.
     """
@@ -258,10 +258,10 @@ def _factors(
             "window": lambda: sums.window_factors(first, period),
         }[kind]()
         return found, rounded
-    return _found_factors(sums, lost, kind, period, first), 2 * half + Fraction(1, 2)
+    return _factors_by_draws(sums, lost, kind, period, first), 2 * half + Fraction(1, 2)
 
 
-def _found_factors(
+def _factors_by_draws(
     sums: RunningSums, lost: frozenset[int], kind: str, period: int, first: int
 ) -> Floats:
     """The same by what becomes of one noise after another."""
@@ -278,11 +278,11 @@ def _found_factors(
         start += size
     if not start:
         return np.zeros(1)
-    whole = filled(sums, drawn, sum(sizes))
+    complete = fill_gaps(sums, drawn, sum(sizes))
     if kind == "own":
-        found = sums.own(whole, period)
+        factors = sums.own(complete, period)
     else:
-        found = sums.total(whole, period)
+        factors = sums.total(complete, period)
         if kind == "window" and first:
-            found = found - sums.total(whole, first - 1)
-    return np.asarray(found / _FINE)
+            factors = factors - sums.total(complete, first - 1)
+    return np.asarray(factors / _FINE)

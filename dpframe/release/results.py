@@ -243,7 +243,7 @@ def _at_bound(
 ) -> Bools:
     """In which groups the result is at a bound, or within noise of it."""
     if isinstance(aggregate, BoundQuantile):
-        return _chosen_at_bound(aggregate, noisy, upper=upper)
+        return _where_at_bound(aggregate, noisy, upper=upper)
     lo, hi = map(float, aggregate.bounds)
     if isinstance(aggregate, BoundMean):
         total_key, count_key = aggregate.keys
@@ -266,7 +266,7 @@ def _at_bound(
     return near & known
 
 
-def _chosen_at_bound(
+def _where_at_bound(
     aggregate: BoundQuantile, noisy: Mapping[MeasurementKey, Noisy], *, upper: bool
 ) -> Bools:
     """In which groups a chosen value that is not meant to be the least or greatest is a bound."""
@@ -449,7 +449,7 @@ def with_some_key(query: Query) -> Query:
     if groups is None or not groups.discovered:
         return query
     none = {name: [None] for name in groups.keys.columns}
-    return replace(query, groups=groups.found(pl.DataFrame(none, schema=groups.keys.schema)))
+    return replace(query, groups=groups.with_keys(pl.DataFrame(none, schema=groups.keys.schema)))
 
 
 def rehearse(queries: Iterable[tuple[Query, Sequence[Draw]]], asked: Intervals | None) -> None:
@@ -472,7 +472,7 @@ def rehearse(queries: Iterable[tuple[Query, Sequence[Draw]]], asked: Intervals |
         _try(query, draws, asked)
 
 
-def made_up_result(query: Query) -> pl.DataFrame:
+def make_up_result(query: Query) -> pl.DataFrame:
     """A result of made-up numbers for one key, with the columns and types that results have."""
     query = with_some_key(query)
     sets = isinstance(query.groups, SetGroups)
@@ -588,7 +588,7 @@ def _trial(query: Query, number: int, place: int) -> dict[MeasurementKey, Noisy]
 
 def shown_groups(groups: Groups | None) -> Groups | None:
     """The groups as they stand in a result: those of all grouping sets."""
-    return groups.shown() if isinstance(groups, SetGroups) else groups
+    return groups.result_groups() if isinstance(groups, SetGroups) else groups
 
 
 def _least_shape(part: Measurement, query: Query) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from typing import Final
 
 from dpframe.core.budget import Budget
-from dpframe.core.tree import quoted
+from dpframe.core.tree import quote_name
 from dpframe.core.units import Identifier, Unit
 from dpframe.errors import DPFrameError
 from dpframe.kernel.render import render
@@ -97,7 +97,7 @@ def errors(before: PlanData, after: PlanData) -> Iterator[str]:
                     words = separated(about(one)), separated(about(other))
                     alike = words[0] == words[1]
                     change = change_words(one, other) if alike else " -> ".join(words)
-                    yield f"95% error of {quoted(output.name)} {change}"
+                    yield f"95% error of {quote_name(output.name)} {change}"
 
 
 _BEHIND = "in what its words leave out"
@@ -172,7 +172,7 @@ def _of_frame(before: PlanData, after: PlanData) -> Iterator[str]:
     yield from _items("declared by the data owner:", before.declared, after.declared)
     types = {(column.frame, column.name): column.type for column in before.columns or ()}
     for column in after.columns or ():  # documents of earlier versions lack types
-        what = f"type of column {quoted(column.name)} of {column.frame}"
+        what = f"type of column {quote_name(column.name)} of {column.frame}"
         known = types.get((column.frame, column.name), column.type)
         yield from _changed(what, known, column.type)
     yield from _steps(before.steps, after.steps)
@@ -306,7 +306,7 @@ def _verb(step: PlanStep) -> str:
 
 def _on(step: PlanStep) -> str:
     columns = sorted(columns_in(step.definition))
-    return f"{_verb(step)} on {', '.join(map(quoted, columns))}" if columns else _verb(step)
+    return f"{_verb(step)} on {', '.join(map(quote_name, columns))}" if columns else _verb(step)
 
 
 # -- groups, outputs, releases --------------------------------------------------------------------
@@ -339,16 +339,16 @@ def _outputs(before: PlanData, after: PlanData) -> Iterator[tuple[str, str]]:
     one, other = ({o.name: o for o in plan.outputs} for plan in (before, after))
     for name in one:
         if name not in other:
-            yield name, f"output {quoted(name)} removed: {one[name].words}"
+            yield name, f"output {quote_name(name)} removed: {one[name].words}"
     for name, output in other.items():
         if name not in one:
-            yield name, f"output {quoted(name)} added: {output.words}"
+            yield name, f"output {quote_name(name)} added: {output.words}"
         elif one[name].words != output.words:
-            yield name, f"output {quoted(name)} changed: {one[name].words} -> {output.words}"
+            yield name, f"output {quote_name(name)} changed: {one[name].words} -> {output.words}"
         elif one[name].note != output.note:
-            yield name, f"note on output {quoted(name)}: {one[name].note} -> {output.note}"
+            yield name, f"note on output {quote_name(name)}: {one[name].note} -> {output.note}"
         elif (one[name].definition, one[name].error) != (output.definition, output.error):
-            yield name, f"output {quoted(name)} changed {_BEHIND}: {output.words}"
+            yield name, f"output {quote_name(name)} changed {_BEHIND}: {output.words}"
 
 
 def _releases(before: PlanData, after: PlanData, told: Collection[str]) -> Iterator[str]:
@@ -395,7 +395,7 @@ def _costs(before: PlanData, after: PlanData) -> Iterator[str]:
         apart = [(name,) for name in names if name in kept]
         for whose in [names] if names in other else apart:
             costs = _cost_of(before, whose), _cost_of(after, whose)
-            *some, last = map(quoted, whose)
+            *some, last = map(quote_name, whose)
             found = amounts(f"{', '.join(some)} and {last} together" if some else last, *costs)
             all_of_it = [c.slack for c in costs] == [before.cost.slack, after.cost.slack]
             yield from _but_delta(found) if all_of_it else found
@@ -427,7 +427,7 @@ def _cost_of(plan: PlanData, names: Collection[str]) -> Budget:
 
 
 def _named(release: NoisyAggregate) -> str:
-    return f"{quoted(release.name)} [{release.aggregate}]"
+    return f"{quote_name(release.name)} [{release.aggregate}]"
 
 
 def _release(before: NoisyAggregate, after: NoisyAggregate, known: bool) -> Iterator[str]:

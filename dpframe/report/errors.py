@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from dpframe.aggregates.error import MeanError, NoErrorBound, RankError, VarianceError
 from dpframe.aggregates.reconstructed_error import RunRankError
-from dpframe.core.exact import as_given, exact, show
+from dpframe.core.exact import exact, show, show_input
 from dpframe.core.regular import RULES, ends_of_rule
 from dpframe.core.tree import Call, Column, walk
 from dpframe.errors import DPFrameError, InvalidBounds
@@ -34,7 +34,7 @@ def size_of(size: object) -> int:
     if isinstance(size, int) and not isinstance(size, bool) and 0 < size < 2**63:
         return size
     raise InvalidBounds(
-        f"size= is a positive integer below 2**63, and {as_given(size)} is not",
+        f"size= is a positive integer below 2**63, and {show_input(size)} is not",
         where="explain(size=...)",
         remedy="write for example size=1000",
     )
@@ -112,7 +112,7 @@ def typical_value(value: object, where: str) -> Fraction:
         fraction = Fraction(0)
     if not fraction:
         raise InvalidBounds(
-            f"a typical value is a number other than 0, and not {as_given(value)}",
+            f"a typical value is a number other than 0, and not {show_input(value)}",
             where=where,
             remedy="write for example 3000",
         )

@@ -16,7 +16,7 @@ from dpframe.core.budget import Budget
 from dpframe.core.dtypes import Domain, DType
 from dpframe.core.exact import nearest, show
 from dpframe.core.interval import EVERYTHING
-from dpframe.core.tree import Literal, shortened
+from dpframe.core.tree import Literal, shorten
 from dpframe.errors import LedgerError
 from dpframe.frames.definition import definition
 from dpframe.frames.groups import Groups
@@ -142,7 +142,7 @@ def frame_html(relation: Relation) -> str:
 
 def groups_html(relation: Relation, groups: Groups) -> str:
     """A private frame that is grouped."""
-    keys = "" if groups.discovered else f"<p>{quiet(f'keys: {groups.listed()}')}</p>"
+    keys = "" if groups.discovered else f"<p>{quiet(f'keys: {groups.list_keys()}')}</p>"
     return fragment(
         head("Groups of", relation.name, _protected(relation)),
         f"<p>{code(groups.words())} {line(groups.origin)}</p>{keys}",
@@ -237,7 +237,7 @@ def release_html(
     cells = zip(*shown.columns.values(), strict=True)
     null = quiet("null")
     rows = [
-        row([null if t is None else line(shortened(t, _LONGEST)) for t in each], numeric)
+        row([null if t is None else line(shorten(t, _LONGEST)) for t in each], numeric)
         for each in cells
     ]
     return fragment(

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from dpframe.core.exact import Number, as_given, show
+from dpframe.core.exact import Number, show, show_input
 from dpframe.core.tree import Call, Column
 from dpframe.errors import InvalidBounds, UnknownColumn, UnsupportedOperation
 from dpframe.plan import PlanData
@@ -748,7 +748,7 @@ def _checked(plan: PlanData, guess: Mapping[str, float]) -> Mapping[str, float]:
             )
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value - value != 0:
             raise InvalidBounds(
-                f"the guess for {name!r} is a finite number, not {as_given(value)}",
+                f"the guess for {name!r} is a finite number, not {show_input(value)}",
                 where="plan.plot(guess=...)",
                 remedy=f'write for example guess={{"{name}": 1000}}',
             )

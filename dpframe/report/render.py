@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from dpframe.core.tree import shortened, visible
+from dpframe.core.tree import shorten, visible
 from dpframe.errors import UnsupportedOperation
 from dpframe.mechanisms import KeyMechanism, ReportMechanism
 from dpframe.plan import NoisyAggregate, PlanData
@@ -195,7 +195,7 @@ def _text(text: str) -> str:
     A zero-width space separates signs that Mermaid would read as a formula or as the number of a
     character.
     """
-    shown = _MARKS.sub("\\1\u200b", shortened(visible(text), _LONGEST))
+    shown = _MARKS.sub("\\1\u200b", shorten(visible(text), _LONGEST))
     return "".join(c if c in _PLAIN else f"#{ord(c)};" for c in shown)
 
 

@@ -359,7 +359,7 @@ def _float_remainders(a: Interval, b: Interval, whole: bool) -> Interval:
     """Remainders of floats: as of whole numbers, but rounding may carry them past the ends."""
     if a.magnitude is None or b.magnitude is None:
         return EVERYTHING
-    if not quotient(a, b, whole).as_float().bounded:
+    if not quotient(a, b, whole).as_float().is_bounded:
         return EVERYTHING
     error = (a.magnitude + b.magnitude) / 2**50 + Fraction(1, 2**1060)
     lo, hi = b.ends
@@ -450,7 +450,7 @@ def whole_exponent(base: Domain, exponent: Domain) -> int | None:
 def _whole_powers(base: Interval, power: int) -> Interval:
     if power == 0:
         return interval(1, 1)
-    if not base.bounded:
+    if not base.is_bounded:
         return EVERYTHING
     lo, hi = base.ends
     if power > 64:  # would not fit, unless nothing but -1, 0 and 1 is raised
@@ -481,7 +481,7 @@ def _powers(base: Interval, power: Fraction | None) -> Interval:
             _raise(magnitudes.hi, power) if magnitudes.hi else Fraction(0),
             None if not magnitudes.lo else _raise(magnitudes.lo, power),
         ).as_float()
-    return raised.widened(4).intersect(floor) or UNIT
+    return raised.widen(4).intersect(floor) or UNIT
 
 
 def _raise(base: Fraction, power: Fraction) -> Fraction:

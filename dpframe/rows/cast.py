@@ -238,7 +238,7 @@ def _to_float(domain: Domain, target: DType) -> Domain:
         return Domain(target, nullable=True, nan=True)
     known = domain.interval.as_float()
     if source.is_decimal:
-        known = known.widened(2)
+        known = known.widen(2)
     if target == FLOAT32:
         known = Interval(_float32(known.lo, -math.inf), _float32(known.hi, math.inf))
     return Domain(target, nullable=domain.nullable, nan=domain.nan, interval=known)

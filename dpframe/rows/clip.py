@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.core.dtypes import FLOAT64, INT64, INT128, Domain, DType, Scalar
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.core.interval import Interval
 from dpframe.core.tree import Literal, Tree
 from dpframe.core.units import EVERYWHERE
@@ -306,7 +306,7 @@ def _given_bound(bound: Operand) -> Scalar:
 
 def _not_in_order(lo: Scalar, hi: Scalar) -> InvalidBounds:
     return InvalidBounds(
-        f"the bounds of clip are reversed: {as_given(lo)} is above {as_given(hi)}",
+        f"the bounds of clip are reversed: {show_input(lo)} is above {show_input(hi)}",
         remedy="write the lower bound first",
     )
 

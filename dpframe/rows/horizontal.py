@@ -176,7 +176,7 @@ class MeanHorizontal(Function):
             FLOAT64,
             nullable=all(missing) if self.ignore_nulls else any(missing),
             nan=total.nan,
-            interval=_mean_interval(hull, len(parts)) if total.interval.bounded else EVERYTHING,
+            interval=_mean_interval(hull, len(parts)) if total.interval.is_bounded else EVERYTHING,
         )
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:

@@ -247,7 +247,7 @@ def _combined(op: str, a: Interval, b: Interval) -> Interval:
     positive = [known for known in (a, b) if known.lo is not None and known.lo >= 0]
     if op == "&" and positive:  # no bit is set that is not set in a number without a sign
         return interval(0, min((k.hi for k in positive if k.hi is not None), default=None))
-    if not (a.bounded and b.bounded):
+    if not (a.is_bounded and b.is_bounded):
         return interval(0, None) if len(positive) == 2 else EVERYTHING
     power = 2 ** max(_bits(a), _bits(b))
     least = 0 if len(positive) == 2 else -power

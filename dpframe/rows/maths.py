@@ -129,7 +129,7 @@ class Round(Rounding):
         lo, hi = (None if end is None else end * scale for end in (known.lo, known.hi))
         low = None if lo is None else Fraction(math.ceil(lo - abs(lo) * _BLUR - half), scale)
         high = None if hi is None else Fraction(math.floor(hi + abs(hi) * _BLUR + half), scale)
-        return Interval(low, high).as_float().widened(2)
+        return Interval(low, high).as_float().widen(2)
 
 
 # Functions of one number. Undefined results are NaN or minus infinity, as in Polars.
@@ -223,7 +223,7 @@ class FloatFunction(RealFunction, PlainOperation):
             known = known.intersect(Interval(self.starts, None)) or Interval(self.starts, None)
         image = known.increasing(self._end).as_float()
         if not self.exactly_rounded:
-            image = image.widened(4)
+            image = image.widen(4)
         lo = image.lo
         if self.least is not None:
             lo = self.least if lo is None else max(lo, self.least)
@@ -274,7 +274,7 @@ class Log(RealFunction, RowMethod):
             return natural
         divisor = Fraction(math.log(self.base))
         scaled = natural.interval * Interval(1 / divisor, 1 / divisor)
-        return replace(natural, interval=scaled.as_float().widened(4))
+        return replace(natural, interval=scaled.as_float().widen(4))
 
     def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
         if self.base is None:
@@ -289,7 +289,7 @@ class Log(RealFunction, RowMethod):
 # on how many others there are; tests compare them bit by bit. No result depends on the sign of a
 # zero. Undefined results are NaN, as in Polars.
 
-_PI = Interval(Fraction(math.pi), Fraction(math.pi)).widened(4).ends[1]
+_PI = Interval(Fraction(math.pi), Fraction(math.pi)).widen(4).ends[1]
 """At least pi as any library rounds it."""
 _SAFE = Fraction(2) ** 1000
 """Below this size no version of Polars overflows on the way to a finite result."""
@@ -337,7 +337,7 @@ class HyperbolicCosine(Bounded):
         most = widened_to_float(args[0]).interval.magnitude
         if most is None or most > 700:  # beyond 710 it overflows
             return found
-        hi = Interval(ZERO.lo, Fraction(math.cosh(float(most)))).widened(8).hi
+        hi = Interval(ZERO.lo, Fraction(math.cosh(float(most)))).widen(8).hi
         return replace(found, interval=Interval(Fraction(1), hi))
 
 

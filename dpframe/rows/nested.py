@@ -229,7 +229,7 @@ class ListSum(ListNumber):
             total = whole_result("sum of a list", [element], lambda x: x.hull(ZERO) * length)
             exact = total.interval if total.dtype == INT128 else within_int64(known)
             return Domain(total.dtype, nullable=items.nullable, interval=exact)
-        rounded = known.as_float().widened(8 * (width or 1))
+        rounded = known.as_float().widen(8 * (width or 1))
         lo, hi = ZERO.lo if known.lo == 0 else rounded.lo, ZERO.hi if known.hi == 0 else rounded.hi
         # NaN: finite numbers too can add up to both infinities.
         return Domain(FLOAT64, nullable=items.nullable, nan=True, interval=Interval(lo, hi))

@@ -108,7 +108,7 @@ def widened(domain: Domain) -> Domain:
     if dtype.is_float:
         return replace(domain, dtype=FLOAT64)
     if dtype.is_decimal:
-        known = domain.interval.as_float().widened(2)
+        known = domain.interval.as_float().widen(2)
         return Domain(FLOAT64, nullable=domain.nullable, interval=known)
     if dtype.name == "Null":
         return Domain(INT64, nullable=True, categories=())

@@ -215,7 +215,7 @@ def by_clocks(tree: Tree) -> Tree:
 def _of_part(name: str, operand: Domain, widest: Interval) -> Interval:
     """A part of dates that lie in one year, or in one month."""
     known, dtype = operand.interval, operand.dtype
-    if not known.bounded or dtype.zone is not None or not dtype.is_temporal:
+    if not known.is_bounded or dtype.zone is not None or not dtype.is_temporal:
         return widest
     unit = physical_units(dtype, DAY)
     first, last = (int(end // unit) for end in known.ends)

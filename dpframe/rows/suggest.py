@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.errors import UnknownColumn
 
 
@@ -27,7 +27,7 @@ def unknown_column(
 ) -> UnknownColumn:
     """The refusal of a column that a frame does not have."""
     return UnknownColumn(
-        f"{frame} has no column {as_given(name)}",
+        f"{frame} has no column {show_input(name)}",
         where=where,
         remedy=did_you_mean(str(name), known),
     )

@@ -30,7 +30,7 @@ from dpframe.core.dtypes import (
     datetime_type,
     duration_type,
 )
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.core.interval import EVERYTHING, ZERO, Interval, interval
 from dpframe.core.tree import Literal, Tree
 from dpframe.core.units import EVERYWHERE
@@ -1321,7 +1321,7 @@ def _in_zone(local: Tree, ambiguous: Tree, zone: Any) -> Tree:
         return ReplaceTimeZone.read((local, ambiguous), [zone, "Raise"])
     except DPFrameError as error:
         named = zone["inner"] if isinstance(zone, dict) else zone
-        error.where = f"pl.datetime(..., time_zone={as_given(named)})"
+        error.where = f"pl.datetime(..., time_zone={show_input(named)})"
         raise error from None
 
 

@@ -166,7 +166,7 @@ class Chain:
             whole = sum(self._together(number, size) for size in range(1, number + 1))
             self._last.append(np.asarray(whole * _ENOUGH + _FLOOR))
             if number < self.chosen:
-                self._before.append(self._carried(number) * _ENOUGH + _FLOOR)
+                self._before.append(self._carry(number) * _ENOUGH + _FLOOR)
 
     @property
     def has_tuples(self) -> bool:
@@ -188,10 +188,10 @@ class Chain:
         while number:
             first = self._first[number - 1]
             weights, _ = self.choices_of_run(number, rank, bound)
-            run, share = _drawn(weights, source)
+            run, share = _draw(weights, source)
             odds *= share
             weights, _ = self.choices_of_size(number, first + run)
-            size, share = _drawn(weights, source)
+            size, share = _draw(weights, source)
             odds *= share
             found.append((first + run, size + 1))
             number, rank = number - size - 1, int(self.runs.ranks[first + run])
@@ -262,7 +262,7 @@ class Chain:
             terms[min(self._end[number - size : number]) :] = 0
         return np.asarray(terms, np.float64)
 
-    def _carried(self, number: int) -> Floats:
+    def _carry(self, number: int) -> Floats:
         """Forward messages of the chain. For each run that the next quantile may be in: the total
         weight of all placements of the earlier quantiles, which falls with the error in the size
         of the part between.
@@ -327,7 +327,7 @@ def _whole(terms: Floats, bound: float | None) -> tuple[Integers, Fraction]:
     return weights, Fraction(1, 1 << up) if up >= 0 else Fraction(1 << -up)
 
 
-def _drawn(weights: Integers, source: BitSource) -> tuple[int, Fraction]:
+def _draw(weights: Integers, source: BitSource) -> tuple[int, Fraction]:
     """A place in proportion to weights, and their sum over its own."""
     sums = np.cumsum(weights)
     total = int(sums[-1])
@@ -377,9 +377,9 @@ def ordered_exponential(
     odds = inner / (inner + outer)
     while True:
         if uniform_integer(odds.denominator, source) < odds.numerator:
-            found = _drawn_inside(chain, inner, source)
+            found = _draw_inside(chain, inner, source)
         else:
-            found = _drawn_outside(chain, reach, source)
+            found = _draw_outside(chain, reach, source)
         if found is not None:
             return found
 
@@ -407,7 +407,7 @@ def _outside(chain: Chain, reach: int) -> Fraction:
     return Fraction(tuples, line.candidates**chosen << _far(chain, reach))
 
 
-def _drawn_inside(chain: Chain, total: Fraction, source: BitSource) -> list[int] | None:
+def _draw_inside(chain: Chain, total: Fraction, source: BitSource) -> list[int] | None:
     """A tuple whose ranks are all within reach, where it is accepted."""
     found, odds = chain.propose(source)
     count, cost = chain.weight(found)
@@ -421,7 +421,7 @@ def _drawn_inside(chain: Chain, total: Fraction, source: BitSource) -> list[int]
     ]
 
 
-def _drawn_outside(chain: Chain, reach: int, source: BitSource) -> list[int] | None:
+def _draw_outside(chain: Chain, reach: int, source: BitSource) -> list[int] | None:
     """A tuple of all there are, where a rank of it is out of reach and it is accepted."""
     chosen = _multiset(chain.line.candidates, chain.chosen, source)
     ranks = chain.line.ranks(chosen)

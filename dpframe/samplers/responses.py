@@ -56,11 +56,11 @@ def _truths(rows: int, epsilon: Fraction, categories: int, source: BitSource) ->
         words = source.u64(min(_BLOCK, rows - start))
         kept += int(np.count_nonzero(words < floor))
         for _ in range(int(np.count_nonzero(words == floor))):
-            kept += _settled(int(floor), epsilon, categories, source)
+            kept += _decide(int(floor), epsilon, categories, source)
     return kept
 
 
-def _settled(prefix: int, epsilon: Fraction, categories: int, source: BitSource) -> bool:
+def _decide(prefix: int, epsilon: Fraction, categories: int, source: BitSource) -> bool:
     """Whether U < g for a U whose first 64 bits are those of g."""
     bits = 64
     while True:

@@ -32,7 +32,7 @@ from dpframe.lower import (
     Frames,
     PartWanted,
     PlanTables,
-    found_keys,
+    find_keys,
     has_plain,
     run_plain,
     tables_of_plan,
@@ -41,7 +41,7 @@ from dpframe.optimise.physical import Lists, alone, translate
 from dpframe.optimise.prepared import Prepared
 from dpframe.progress import Progress, progress
 from dpframe.release import aggregate_column, in_order, output_column, shown_groups
-from dpframe.release.draws import CandidateScores, chooser_of, draw, draw_node, drawn_with_groups
+from dpframe.release.draws import CandidateScores, chooser_of, draw, draw_node, numbers_of_groups
 from dpframe.release.numbers import PointRuns, exact_numbers, first_choice, scores_of
 from dpframe.simulate.simulation import (
     Entries,
@@ -125,7 +125,7 @@ class Exact:
         listed = [
             one
             if one.groups is None or not one.groups.discovered or keys is None
-            else replace(one, groups=one.groups.found(keys))
+            else replace(one, groups=one.groups.with_keys(keys))
             for one in self.tables
         ]
         (counted,) = Execution.of_public(frames).run_parts([PartWanted(listed)])
@@ -176,7 +176,7 @@ def with_all_groups(query: Query, free: Relation, frames: Frames) -> Query:
     """The query with every group of the public frame, where groups are to be found."""
     if query.groups is None or not query.groups.discovered:
         return query
-    return replace(query, groups=query.groups.found(found_keys(free, query.groups, frames)))
+    return replace(query, groups=query.groups.with_keys(find_keys(free, query.groups, frames)))
 
 
 def noiseless(query: Query, draws: Sequence[Draw], counted: ExactTables) -> NoisyParts:
@@ -221,7 +221,7 @@ def draw_parts(
         numbers = counted[table].dense(1).reshape(-1)
         kept, chosen = chooser.keep(numbers)
         kept = kept & (numbers > 0)  # a release never sees a group without rows
-        noisy = drawn_with_groups(draws, places, chosen)
+        noisy = numbers_of_groups(draws, places, chosen)
     for one in draws:
         if not isinstance(one.measurement, KeySelection) and one.keys[0] not in noisy:
             noisy |= draw(one, places, counted, ballots)

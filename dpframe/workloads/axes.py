@@ -96,17 +96,17 @@ class Factor:
         return block_sums(table, at, self.axis.width(self.level))
 
 
-def compared(sums: _Numbers, at: int, parents: int, children: int) -> _Numbers:
+def contrasts_of(sums: _Numbers, at: int, parents: int, children: int) -> _Numbers:
     """The contrasts of this many children of each parent along one axis."""
     before, after = sums.shape[:at], sums.shape[at + 1 :]
-    table = filled(sums, at, parents * children).reshape(*before, parents, children, *after)
+    table = pad(sums, at, parents * children).reshape(*before, parents, children, *after)
     if children == 2:
         return cast("_Numbers", table.take(0, axis=at + 1) - table.take(1, axis=at + 1))
     total = table.sum(axis=at + 1, keepdims=True)
     return cast("_Numbers", (table * children - total).reshape(*before, -1, *after))
 
 
-def filled(table: _Numbers, at: int, size: int) -> _Numbers:
+def pad(table: _Numbers, at: int, size: int) -> _Numbers:
     """The table with zeros up to this many entries along one axis."""
     missing = size - table.shape[at]
     if not missing:
@@ -124,7 +124,7 @@ def block_sums(table: _Numbers, at: int, width: int) -> _Numbers:
         return cast("_Numbers", table.sum(axis=at, keepdims=True))
     blocks = -(-size // width)
     shape = (*table.shape[:at], blocks, width, *table.shape[at + 1 :])
-    return cast("_Numbers", filled(table, at, blocks * width).reshape(shape).sum(axis=at + 1))
+    return cast("_Numbers", pad(table, at, blocks * width).reshape(shape).sum(axis=at + 1))
 
 
 # How much of each level of an axis its queries use: sums of squared norms, exactly.
@@ -189,7 +189,7 @@ def needs_of(axis: Axis, kind: Kind) -> tuple[Fraction, ...]:
         norms.append(
             width * (many * full.norm(kind, axis) + (partial.norm(kind, axis) if partial else 0))
         )
-        whole, last = full.joined(), partial.joined() if partial else None
+        whole, last = full.join(), partial.join() if partial else None
     top = whole if last is None else last
     return (axis.leaves * _of_the_whole(top, kind), *reversed(norms))
 
@@ -217,16 +217,16 @@ class _Parent:
     def children(self) -> int:
         return self.equal + (self.last is not None)
 
-    def joined(self) -> _Node:
+    def join(self) -> _Node:
         """The node."""
         q, f, one = self.children, self.equal, self.child
-        taken, squares = self._taken()
+        taken, squares = self._sums_taken()
         cells, small = f * one.cells, f * one.cell_squares
         if self.last is not None:
             cells, small = cells + self.last.cells, small + self.last.cell_squares
         return _Node(cells, taken / q, squares / (q * q), small / (q * q))
 
-    def _taken(self) -> tuple[Fraction, Fraction]:
+    def _sums_taken(self) -> tuple[Fraction, Fraction]:
         """Over the prefixes, the sums of all that they take of the children, and of its square."""
         f, one = self.equal, self.child
         first, second = f * (f - 1) // 2, (f - 1) * f * (2 * f - 1) // 6
@@ -245,7 +245,7 @@ class _Parent:
             return (f * one.cell_squares + last.cell_squares) * Fraction(q - 1, q)
         first = f * (f - 1) // 2
         own = one.cells * first + last.cells * f + f * one.squares + last.squares
-        _, squares = self._taken()
+        _, squares = self._sums_taken()
         prefixes = own - squares / q
         return prefixes if kind == "prefixes" else (axis.size + 1) * prefixes - self._of_sum()
 

@@ -230,7 +230,7 @@ class MeasuredTables:
     ) -> Moments:
         """The moments of the sums of the first 1, 2, ... cells of a group by some columns."""
         spread, fourth = np.zeros(self.axis.size), np.zeros(self.axis.size)
-        for told in self._told(kept, variances, fourths):
+        for told in self._levels(kept, variances, fourths):
             more = told.moments()
             spread += more[0]
             fourth += more[1]
@@ -240,10 +240,10 @@ class MeasuredTables:
         self, kept: Columns, start: int, stop: int, variances: Cumulants, fourths: Cumulants
     ) -> tuple[float, float]:
         """The moments of the sum of the cells from `start` to `stop` - 1 of such a group."""
-        found = [told.moments_of(start, stop) for told in self._told(kept, variances, fourths)]
-        return math.fsum(v for v, _ in found), math.fsum(f for _, f in found)
+        moments = [told.moments_of(start, stop) for told in self._levels(kept, variances, fourths)]
+        return math.fsum(v for v, _ in moments), math.fsum(f for _, f in moments)
 
-    def _told(
+    def _levels(
         self, kept: Columns, variances: Cumulants, fourths: Cumulants
     ) -> Iterator[ToldLevels]:
         """What each kind of entries counts: those of the same columns that differ from the group in

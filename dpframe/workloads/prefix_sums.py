@@ -262,7 +262,7 @@ def prefix_inverse(length: int) -> Floats:
     return found
 
 
-def squared(factors: Floats) -> float:
+def sum_of_squares(factors: Floats) -> float:
     """The sum of squares of factors, rounded up."""
     return math.fsum((factors * factors).tolist()) * _UP
 
@@ -442,9 +442,9 @@ class RootPrefixes:
         Floats lose digits of large numbers. So what the first estimate leaves unexplained, which is
         an exact small integer, is estimated as well and added.
         """
-        first = _whole(self._rebuilt(noisy))
+        first = _whole(self._rebuild(noisy))
         rest = noisy - self.of(np.diff(first, axis=1, prepend=np.int64(0)))
-        return first + _whole(self._rebuilt(rest))
+        return first + _whole(self._rebuild(rest))
 
     def factors_of(self, start: int, stop: int) -> Floats:
         """By what the noises in the sum of the cells from `start` to `stop` - 1 are multiplied."""
@@ -458,7 +458,7 @@ class RootPrefixes:
         """The sum of that power of the factors, for the sums of the first 1, 2, ... cells."""
         return np.cumsum(prefix_inverse(self.cells) ** power)
 
-    def _rebuilt(self, noisy: Integers) -> Floats:
+    def _rebuild(self, noisy: Integers) -> Floats:
         """The noisy sums times the factors: post-processing, by Fourier transforms."""
         length = 1 << (2 * self.cells - 1).bit_length()
         factors = np.fft.rfft(prefix_inverse(self.cells), length)

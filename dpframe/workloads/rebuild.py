@@ -29,7 +29,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.workloads.axes import Axis, Integers, block_sums, compared
+from dpframe.workloads.axes import Axis, Integers, block_sums, contrasts_of
 from dpframe.workloads.strategy import Strategy
 from dpframe.workloads.workload import Levels
 
@@ -83,7 +83,7 @@ class Estimate:
             if all(level <= most for level, most in zip(levels, reach, strict=True))
         }
         for at in range(len(self.axes)):
-            found = _joined(found, at, self.axes[at], reach[at])
+            found = _join_levels(found, at, self.axes[at], reach[at])
         (table,) = found.values()
         return table
 
@@ -112,29 +112,29 @@ def _of_tables(strategy: Strategy, held: Sequence[Floats]) -> dict[Levels, Float
 def _contrasts(sums: Floats, levels: Levels, axes: Sequence[Axis]) -> Floats:
     for at, (level, axis) in enumerate(zip(levels, axes, strict=True)):
         if level:
-            sums = compared(sums, at, axis.nodes(level - 1), axis.branching)
+            sums = contrasts_of(sums, at, axis.nodes(level - 1), axis.branching)
     return sums
 
 
-def _joined(
+def _join_levels(
     found: Mapping[Levels, Floats], at: int, axis: Axis, reach: int
 ) -> dict[Levels, Floats]:
     """The levels of one axis up to `reach` as one."""
     grouped: dict[Levels, dict[int, Floats]] = {}
     for levels, values in found.items():
         grouped.setdefault((*levels[:at], 0, *levels[at + 1 :]), {})[levels[at]] = values
-    return {levels: _grown(values, at, axis, reach) for levels, values in grouped.items()}
+    return {levels: _grow(values, at, axis, reach) for levels, values in grouped.items()}
 
 
-def _grown(values: Mapping[int, Floats], at: int, axis: Axis, reach: int) -> Floats:
+def _grow(values: Mapping[int, Floats], at: int, axis: Axis, reach: int) -> Floats:
     """The sums of the nodes of a level, from that of all cells and contrasts level by level."""
     sums = values[0]
     for level in range(1, reach + 1):
-        sums = _divided(sums, values[level], at, axis, level)
+        sums = _divide(sums, values[level], at, axis, level)
     return sums
 
 
-def _divided(sums: Floats, contrasts: Floats, at: int, axis: Axis, level: int) -> Floats:
+def _divide(sums: Floats, contrasts: Floats, at: int, axis: Axis, level: int) -> Floats:
     """The sums of nodes divided among their children. Children that have no cells get nothing."""
     b, parents = axis.branching, axis.nodes(level - 1)
     before, after = sums.shape[:at], sums.shape[at + 1 :]
@@ -207,7 +207,7 @@ class WholeTables:
         key = tuple(k and axis.size > 1 for k, axis in zip(kept, self.estimate.axes, strict=True))
         found = self._corners.get(key)
         if found is None:
-            found = self._corners[key] = self._rounded(key)
+            found = self._corners[key] = self._round(key)
         return found
 
     def cells(self, kept: Sequence[bool], prefixes: Sequence[bool] | None = None) -> Integers:
@@ -220,7 +220,7 @@ class WholeTables:
                 table = np.diff(table, axis=at, prepend=np.int64(0))
         return table
 
-    def _rounded(self, key: Kept) -> Integers:
+    def _round(self, key: Kept) -> Integers:
         table = self.estimate.cells(key)
         for at, keep in enumerate(key):
             if keep:
@@ -277,8 +277,8 @@ class Filter:
         self._whole: Kept = (True,) * len(shape)
         self._means = {k: g for k, g in means.items() if abs(g) > _NOTHING * largest}
         self._means.setdefault(self._whole, 0.0)
-        self._down = list(_summed_up(shape, self._means))
-        self._up = list(_filled_in(shape, self._means))
+        self._down = list(_descend(shape, self._means))
+        self._up = list(_ascend(shape, self._means))
 
     def of(self, table: Floats) -> Floats:
         """The map of a table."""
@@ -291,16 +291,16 @@ class Filter:
         return made[self._whole]
 
 
-def joined(shape: tuple[int, ...], margins: Mapping[Kept, Floats]) -> Floats:
+def sum_margins(shape: tuple[int, ...], margins: Mapping[Kept, Floats]) -> Floats:
     """The sum of tables that are the same along all axes that they do not keep, where they have a
     length of 1.
     """
     whole: Kept = (True,) * len(shape)
-    made = {kept: table.copy() for kept, table in margins.items()}
-    made.setdefault(whole, np.zeros(shape))
-    for kept, wider in _filled_in(shape, made):
-        made[wider] += made.pop(kept)
-    return made[whole]
+    sums = {kept: table.copy() for kept, table in margins.items()}
+    sums.setdefault(whole, np.zeros(shape))
+    for kept, wider in _ascend(shape, sums):
+        sums[wider] += sums.pop(kept)
+    return sums[whole]
 
 
 def _of_means(kept: Kept, factors: Mapping[Kept, float]) -> float:
@@ -311,22 +311,22 @@ def _of_means(kept: Kept, factors: Mapping[Kept, float]) -> float:
     )
 
 
-def _summed_up(shape: tuple[int, ...], wanted: Iterable[Kept]) -> Iterable[tuple[Kept, Kept, int]]:
+def _descend(shape: tuple[int, ...], wanted: Iterable[Kept]) -> Iterable[tuple[Kept, Kept, int]]:
     """Tables in the order in which their means are made, each from which one, along which axis:
     large ones first, from the smallest that is known, along its longest axes.
     """
     known = [(True,) * len(shape)]
     for kept in sorted(wanted, key=lambda kept: -_size(shape, kept)):
-        found = min((k for k in known if _holds(k, kept)), key=lambda k: _size(shape, k))
-        more = [i for i in range(len(shape)) if found[i] and not kept[i]]
+        finer = min((k for k in known if _holds(k, kept)), key=lambda k: _size(shape, k))
+        more = [i for i in range(len(shape)) if finer[i] and not kept[i]]
         for at in sorted(more, key=lambda i: -shape[i]):
-            coarser = (*found[:at], False, *found[at + 1 :])
+            coarser = (*finer[:at], False, *finer[at + 1 :])
             known.append(coarser)
-            yield coarser, found, at
-            found = coarser
+            yield coarser, finer, at
+            finer = coarser
 
 
-def _filled_in(shape: tuple[int, ...], given: Iterable[Kept]) -> list[tuple[Kept, Kept]]:
+def _ascend(shape: tuple[int, ...], given: Iterable[Kept]) -> list[tuple[Kept, Kept]]:
     """Tables in the order in which they are added to others, and to which: small ones first, each
     to the smallest that keeps all of its axes.
     """
@@ -405,16 +405,16 @@ def nearest_nonnegative(
         merged = cells / table.size
         precisions[key] = precisions.get(key, 0.0) + merged / variances[kept]
     energies = {
-        axes: math.fsum(found for kept, found in precisions.items() if _covers(kept, axes))
+        axes: math.fsum(precision for kept, precision in precisions.items() if _covers(kept, axes))
         for axes in itertools.product((False, True), repeat=len(lengths))
     }
     start = None
     if energies[(True,) * len(lengths)] <= 0:  # no table has all axes
-        start = _scaled(tables, shape, total).reshape(lengths)
-    return _alternating(joined(lengths, pulls), energies, lengths, total, start).reshape(shape)
+        start = _scale(tables, shape, total).reshape(lengths)
+    return _alternating(sum_margins(lengths, pulls), energies, lengths, total, start).reshape(shape)
 
 
-def _scaled(tables: Mapping[Kept, Floats], shape: tuple[int, ...], total: float) -> Floats:
+def _scale(tables: Mapping[Kept, Floats], shape: tuple[int, ...], total: float) -> Floats:
     """Cells above 0 with about the given margins, and otherwise even: each table in turn scales
     the cells to its numbers (Deming and Stephan 1940).
 
@@ -460,7 +460,7 @@ def _alternating(
         start = known.of(pulls)
     point = start
     pulled *= _RELAXED / rate
-    taken = _taken_off(point, total, None)
+    taken = _find_offset(point, total, None)
     for number in range(_ROUNDS if point.size <= MANY_CELLS else _ROUNDS_OF_MANY):
         before = point.copy() if number % 4 == 3 else None
         point -= taken
@@ -474,7 +474,7 @@ def _alternating(
         point *= 1.0 - _RELAXED / 2.0
         point += moved
         point += taken - _RELAXED * step.of_mean * taken
-        taken = _taken_off(point, total, taken)
+        taken = _find_offset(point, total, taken)
         if before is not None and np.abs(np.subtract(point, before, out=before)).max() < enough:
             break
     return np.maximum(point - taken, 0.0)
@@ -482,11 +482,11 @@ def _alternating(
 
 def _with_total(table: Floats, total: float) -> Floats:
     """The nearest numbers from zero up with a total above 0."""
-    found: Floats = np.maximum(table - _taken_off(table, total, None), 0.0)
+    found: Floats = np.maximum(table - _find_offset(table, total, None), 0.0)
     return found
 
 
-def _taken_off(table: Floats, total: float, guess: float | None) -> float:
+def _find_offset(table: Floats, total: float, guess: float | None) -> float:
     """The number t for which max(table - t, 0) has the total, which is above 0.
 
     Newton's method: that sum falls with t and is convex, so after one step t is never too large and
@@ -514,7 +514,7 @@ def _covers(kept: Kept, axes: Kept) -> bool:
     return all(k or not a for k, a in zip(kept, axes, strict=True))
 
 
-def apportioned(
+def apportion(
     cells: Floats,  # From zero up
 ) -> Integers:
     """Whole cells from zero up, near the given ones.
@@ -524,11 +524,11 @@ def apportioned(
     the first axes stay near as well. Of many cells, blocks of neighbours are made whole at once.
     """
     held = np.minimum(cells, _LARGEST / max(1, cells.size))
-    return _shared(held, int(np.rint(held.sum())), held.size // _BLOCKS)
+    return _share_out(held, int(np.rint(held.sum())), held.size // _BLOCKS)
 
 
 def whole_deviation(kept: Kept, shape: tuple[int, ...]) -> float:
-    """What `apportioned` adds to the deviation of a margin's numbers, at most; 0 where they stay
+    """What `apportion` adds to the deviation of a margin's numbers, at most; 0 where they stay
     next to what they were.
 
     Along the first axes what rounding took is given to the next slices, until blocks of the last
@@ -548,19 +548,19 @@ def _is_split(shape: tuple[int, ...], axis: int) -> bool:
     return axis < len(shape) - 1 and math.prod(shape[axis:]) > math.prod(shape) // _BLOCKS
 
 
-def _shared(wanted: Floats, total: int, block: int) -> Integers:
+def _share_out(wanted: Floats, total: int, block: int) -> Integers:
     """Whole numbers from zero up with a given sum, near the wanted ones, which may be below 0."""
     if wanted.ndim <= 1 or wanted.size <= block:
         return _nearest(wanted.reshape(-1), total).reshape(wanted.shape)
     slices = _nearest(wanted.reshape(len(wanted), -1).sum(axis=1), total)
-    found = np.zeros(wanted.shape, dtype=np.int64)
+    shares = np.zeros(wanted.shape, dtype=np.int64)
     rest = np.zeros(wanted.shape[1:])
     for place, whole in enumerate(slices.tolist()):
         here = wanted[place] + rest
         if whole:
-            found[place] = _shared(here, whole, block)
-        rest = here - found[place]
-    return found
+            shares[place] = _share_out(here, whole, block)
+        rest = here - shares[place]
+    return shares
 
 
 def _nearest(wanted: Floats, total: int) -> Integers:
@@ -576,11 +576,11 @@ def _nearest(wanted: Floats, total: int) -> Integers:
             whole[open_to] = np.maximum(whole[open_to] + sign * each, 0)
             continue
         off = sign * (whole[open_to] - wanted[open_to])
-        order = open_to[np.lexsort((_spread(open_to.size), off))]
+        order = open_to[np.lexsort((_scattered_order(open_to.size), off))]
         whole[order[: abs(short)]] += sign
     return whole
 
 
-def _spread(size: int) -> Integers:
+def _scattered_order(size: int) -> Integers:
     """An order of places without a period."""
     return np.argsort(np.arange(size, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15))

@@ -67,24 +67,24 @@ def divide(energies: Floats, needs: Floats, degree: Degree) -> Floats:
     """
     parts = energies.shape[1]
     equal = np.full(parts, 1.0 / parts)
-    starts = [_improved(energies, needs, equal, degree, _ROUNDS)]
+    starts = [_improve(energies, needs, equal, degree, _ROUNDS)]
     if degree == 2:  # the error in shares of rho has one minimum: a start near another one
-        concentrated = _improved(energies, needs, equal, 1, _ROUNDS) ** 0.5
+        concentrated = _improve(energies, needs, equal, 1, _ROUNDS) ** 0.5
         start = concentrated / concentrated.sum()
-        starts.append(_improved(energies, needs, start, degree, _ROUNDS))
+        starts.append(_improve(energies, needs, start, degree, _ROUNDS))
     if parts <= _MOST_TRIED:
-        starts = [_searched(energies, needs, shares, degree) for shares in starts]
+        starts = [_search(energies, needs, shares, degree) for shares in starts]
     shares, best = starts[0], error(energies, needs, starts[0], degree)
-    for found in starts[1:]:
-        tried = error(energies, needs, found, degree)
+    for other in starts[1:]:
+        tried = error(energies, needs, other, degree)
         if tried * _SAME < best:
-            shares, best = found, tried
-    kept = np.where(shares < _USELESS, 0.0, shares)
-    kept = _improved(energies, needs, kept / kept.sum(), degree, _TRIAL)
-    return kept if error(energies, needs, kept, degree) <= best * _NEXT_TO_NOTHING else shares
+            shares, best = other, tried
+    used = np.where(shares < _USELESS, 0.0, shares)
+    used = _improve(energies, needs, used / used.sum(), degree, _TRIAL)
+    return used if error(energies, needs, used, degree) <= best * _NEXT_TO_NOTHING else shares
 
 
-def _improved(
+def _improve(
     energies: Floats, needs: Floats, shares: Floats, degree: Degree, rounds: int
 ) -> Floats:
     """Shares after some rounds; those that are 0 stay so."""
@@ -104,7 +104,7 @@ def _improved(
     return shares
 
 
-def _searched(energies: Floats, needs: Floats, shares: Floats, degree: Degree) -> Floats:
+def _search(energies: Floats, needs: Floats, shares: Floats, degree: Degree) -> Floats:
     """Shares after parts were left out, or taken in again, one by one, as long as that helps."""
     least = error(energies, needs, shares, degree)
     for _ in range(_PASSES):
@@ -114,13 +114,13 @@ def _searched(energies: Floats, needs: Floats, shares: Floats, degree: Degree) -
             tried[part] = 0.0 if shares[part] else 1.0 / (1 + np.count_nonzero(shares))
             if not tried.any():
                 continue
-            tried = _improved(energies, needs, tried / tried.sum(), degree, _TRIAL)
+            tried = _improve(energies, needs, tried / tried.sum(), degree, _TRIAL)
             found = error(energies, needs, tried, degree)
             if found <= least * _SAME:
                 least, shares = found, tried
         if degree == 1 or least > before * _ENOUGH:
             break
-    return _improved(energies, needs, shares, degree, _ROUNDS)
+    return _improve(energies, needs, shares, degree, _ROUNDS)
 
 
 # Which sums of a table to measure, and at which shares of the spend, so that the requested numbers
@@ -240,8 +240,8 @@ class Strategy:
         weights = planned / planned.sum(axis=1, keepdims=True)
         real = np.array(self.unit_variances if noise is None else tuple(noise))
         told = np.divide(real, self.energies, where=self.energies > 0, out=np.zeros(weights.shape))
-        found = (weights**2 * told).sum(axis=1)
-        return dict(zip(self.workload.subspaces, found.tolist(), strict=True))
+        result = (weights**2 * told).sum(axis=1)
+        return dict(zip(self.workload.subspaces, result.tolist(), strict=True))
 
     def error(self, table: Wanted, noise: Sequence[float] | None = None) -> float:
         """The mean variance of a table's numbers, before they are made whole."""
@@ -286,12 +286,12 @@ def tables(workload: Workload, degree: Degree, norm: Norm | None = None) -> Stra
     norms = list(map(norm or _norm_of_a_row, parts))
     energies = _energies(subspaces, parts) / np.array([float(n) for n in norms])
     needs = np.array([float(workload.needs[levels]) for levels in subspaces])
-    found = [dyadic_down(Fraction(x), _BITS) for x in divide(energies, needs, degree).tolist()]
-    kept = [number for number, share in enumerate(found) if share]
+    shares = [dyadic_down(Fraction(x), _BITS) for x in divide(energies, needs, degree).tolist()]
+    kept = [number for number, share in enumerate(shares) if share]
     return Strategy(
         workload,
         tuple(parts[number] for number in kept),
-        tuple(found[number] for number in kept),
+        tuple(shares[number] for number in kept),
         tuple(norms[number] for number in kept),
         degree,
     )
@@ -319,25 +319,25 @@ def tables_with_total(
     needs = np.array([float(workload.needs[levels]) for levels in workload.subspaces])
     used = dict(zip(plain.parts, plain.shares, strict=True))
     order = sorted(range(len(parts)), key=lambda n: -used.get(parts[n], Fraction(0)))
-    made = list[Strategy]()
+    strategies = list[Strategy]()
     for place in dict.fromkeys([*order[:_TRIED], len(parts) - 1] if parts else []):
         energies = own.copy()
         energies[:, place] += beside / scales[place]
-        found = [dyadic_down(Fraction(x), _BITS) for x in divide(energies, needs, degree).tolist()]
-        if found[place]:
-            kept = [n for n in range(len(parts)) if found[n] and n != place]
+        shares = [dyadic_down(Fraction(x), _BITS) for x in divide(energies, needs, degree).tolist()]
+        if shares[place]:
+            kept = [n for n in range(len(parts)) if shares[n] and n != place]
             order_of = [place, *kept, place]
-            made.append(
+            strategies.append(
                 Strategy(
                     workload,
                     (*(parts[n] for n in order_of[:-1]), total),
-                    tuple(found[n] for n in order_of),
+                    tuple(shares[n] for n in order_of),
                     tuple(norms[n] for n in order_of),
                     degree,
                     total_of=0,
                 )
             )
-    return min(made, key=lambda strategy: strategy.objective(), default=None)
+    return min(strategies, key=lambda strategy: strategy.objective(), default=None)
 
 
 def best_tables_with_total(workload: Workload, degree: Degree, norm: Norm) -> Strategy | None:
@@ -346,8 +346,8 @@ def best_tables_with_total(workload: Workload, degree: Degree, norm: Norm) -> St
         tables_with_total(one, degree, norm, tables(one, degree, norm))
         for one in trees(workload, degree)
     )
-    made = [strategy for strategy in found if strategy is not None]
-    return min(made, key=lambda strategy: strategy.objective(), default=None)
+    possible = [strategy for strategy in found if strategy is not None]
+    return min(possible, key=lambda strategy: strategy.objective(), default=None)
 
 
 _TRIED: Final = 4

@@ -261,7 +261,7 @@ def test_the_distance_of_normals_is_rounded_up() -> None:
     )
 )
 def test_squared_distances_and_factors_add_up(drawn: list[AnyEvent]) -> None:
-    found, factor = a.GaussianDPAccountant(drawn)._squared_and_factor()
+    found, factor = a.GaussianDPAccountant(drawn)._distance_and_factor()
     each = [smoothed_distance(event) for event in drawn]  # type: ignore[arg-type]
     squared = sum((d[0] for d in each if d is not None), Fraction(0))
     factors = sum(Fraction(d[1]) for d in each if d is not None)

@@ -39,7 +39,7 @@ def test_rebuilt_counts_have_the_least_sum_of_weighted_squares(
     ratio = float(runs.share / (1 - runs.share))  # of deviations
     rows = np.concatenate([np.eye(runs.size), some * ratio])
     wanted = np.linalg.lstsq(rows, np.append(cells, sums * ratio), rcond=None)[0]
-    found = runs.rebuilt(np.stack([sums, sums]), np.stack([cells, cells]))
+    found = runs.rebuild(np.stack([sums, sums]), np.stack([cells, cells]))
     assert found == pytest.approx(np.stack([wanted, wanted]))
 
 

@@ -53,7 +53,7 @@ def test_tables_are_measured_for_what_an_individual_moves_in_each() -> None:
     query = people.group_by(dp.cube("a", "b"), keys=KEYS).agg(dp.count())
     (aggregate,) = pipeline.plan(parts(query)[0], dp.ZCDP(1), None).query.aggregates
     assert isinstance(aggregate, SetReconstruction)
-    (strategy,) = aggregate.used
+    (strategy,) = aggregate.used_strategies
     norms = {part.levels: norm for part, norm in zip(strategy.parts, strategy.norms, strict=True)}
     assert norms == {(0, 0): 3, (1, 1): 1}
 
@@ -71,7 +71,7 @@ def coefficients(aggregate: SetReconstruction, number: int, kept: tuple[int, ...
     """By least squares itself, of each entry of each table of a number: what it counts in the first
     group by some columns.
     """
-    strategy = aggregate.used[number]
+    strategy = aggregate.used_strategies[number]
     sizes = [part.entries for part in strategy.parts]
     found = []
     for table, size in enumerate(sizes):
@@ -91,7 +91,7 @@ def covariances(found: pipeline.Prepared, names: Sequence[str], kept: tuple[int,
     for name in names:
         aggregate, _, drawn = output(found, name)
         start = 0
-        for number, strategy in enumerate(aggregate.used):
+        for number, strategy in enumerate(aggregate.used_strategies):
             end = start + len(strategy.parts)
             own = coefficients(aggregate, number, kept)
             tables.append(list(zip(own, drawn[start:end], strict=True)))

@@ -165,7 +165,7 @@ def test_shares_of_a_rho_are_those_of_the_strategy() -> None:
     (query,) = ways_to_measure(asked(people), dp.ZCDP(1))
     rolled = query.aggregates[0]
     assert isinstance(rolled, SetReconstruction)
-    (strategy,) = rolled.used
+    (strategy,) = rolled.used_strategies
     total = sum(strategy.shares)
     for release, share in zip(plan.releases, strategy.shares, strict=True):
         assert float(release.cost.rho) == pytest.approx(0.1 * float(share / total), rel=1e-4)
@@ -254,6 +254,6 @@ def test_no_noise_has_no_tail() -> None:
 def test_groups_by_sets_as_they_stand_in_a_result() -> None:
     query = asked(rowless())
     assert isinstance(query.groups, SetGroups)
-    shown = query.groups.shown()
+    shown = query.groups.result_groups()
     assert shown.keys.height == 12 + 6 + 6 + 4 + 3 + 2 + 2 + 1
     assert [query.groups.grouping(kept) for kept in query.groups.sets] == [0, 1, 2, 4, 3, 5, 6, 7]

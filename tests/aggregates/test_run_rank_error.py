@@ -25,8 +25,8 @@ VALUE = numeric_value(Column("x"), {"x": domain_of_dtype(INT64)}, "quantile")
 
 def factors(runs: CountedRuns) -> tuple[Any, Any]:
     """What the noise of each run, and of each cell, adds to N_0, N_1 and so on."""
-    per_run = runs.rebuilt(np.eye(runs.sizes.size, dtype=int), np.zeros((1, runs.size), int))
-    per_cell = runs.rebuilt(np.zeros((1, runs.sizes.size), int), np.eye(runs.size, dtype=int))
+    per_run = runs.rebuild(np.eye(runs.sizes.size, dtype=int), np.zeros((1, runs.size), int))
+    per_cell = runs.rebuild(np.zeros((1, runs.sizes.size), int), np.eye(runs.size, dtype=int))
     return tuple(
         np.pad(np.cumsum(found, axis=1), ((0, 0), (1, 0))) for found in (per_run, per_cell)
     )
@@ -62,7 +62,7 @@ def test_ranks_are_as_near_as_the_worst_pair(
         cells = PositionCells(VALUE, (Fraction(1), Fraction(2)))
     exact = np.array([true])
     sums = np.array([[sum(true[:3]), sum(true[3:])]])
-    counts = runs.rebuilt(sums + noise[:2], exact + noise[2:7])
+    counts = runs.rebuild(sums + noise[:2], exact + noise[2:7])
     code = int(codes_from_counts(counts, cells, (q,))[0][0])
     off = np.append(0.0, np.cumsum(counts - exact))
     worst = max(abs(off[i] - float(q) * off[k]) for k in range(6) for i in range(k + 1))
@@ -82,7 +82,7 @@ def test_all_pairs_are_kept_within_together(level: Fraction) -> None:
         p = 1 - np.exp(-1 / float(law.scale))
         return rng.geometric(p, (runs, size)) - rng.geometric(p, (runs, size))
 
-    found = rule.measured.rebuilt(noise(laws[0], 5), noise(laws[1], 30))
+    found = rule.counted_runs.rebuild(noise(laws[0], 5), noise(laws[1], 30))
     sums = np.pad(np.cumsum(found, axis=1), ((0, 0), (1, 0)))
     starts, stops = np.triu_indices(31)
     worst = np.zeros(runs)

@@ -185,7 +185,7 @@ def test_no_row_makes_a_warning() -> None:
 
 def test_a_comparison_that_is_planted_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values at edges go to the other side."""
-    monkeypatch.setattr(cells, "_compared", lambda numbers, edges, want: numbers > edges)
+    monkeypatch.setattr(cells, "_compare_with_edges", lambda numbers, edges, want: numbers > edges)
     with pytest.raises(AssertionError):
         check(EDGES["tenths"], near(EDGES["tenths"]))
     with pytest.raises(AssertionError):

@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.aggregates.aggregate import shifted
+from dpframe.aggregates.aggregate import shift_by
 from dpframe.aggregates.cells import BinCells, PointCells, PositionCells
 from dpframe.aggregates.histogram import _bins_frame
-from dpframe.aggregates.quantile import _chosen
+from dpframe.aggregates.quantile import _decode
 from dpframe.aggregates.values import Value, as_series, number_of, show_value, whole_series
 from dpframe.core.dtypes import FLOAT64, INT64, DType, datetime_type, domain_of_dtype, duration_type
 from dpframe.core.tree import Column
@@ -56,7 +56,7 @@ def test_neighbouring_whole_candidates_are_told_apart_where_floats_are_not(base:
 
 def test_chosen_points_are_cut_to_whole_numbers_towards_zero() -> None:
     cells = PointCells(WHOLE, Fraction(-5, 2), Fraction(3, 4), 8)
-    found = _chosen("x", list(range(8)), cells, INT64)
+    found = _decode("x", list(range(8)), cells, INT64)
     assert found.to_list() == [int(Fraction(-5, 2) + Fraction(3, 4) * i) for i in range(8)]
 
 
@@ -165,7 +165,7 @@ def test_times_are_shown_within_the_day() -> None:
 @pytest.mark.parametrize("by", [0, 1, -1, 2**40, -(2**40), MOST, -MOST, 2**70, -(2**70)])
 def test_moved_integers_stay_at_the_limits(by: int) -> None:
     values = [0, 5, -5, 2**62, -(2**62), MOST - 1, MOST, 1 - MOST, -MOST]
-    moved = shifted(np.array(values, np.int64), by).tolist()
+    moved = shift_by(np.array(values, np.int64), by).tolist()
     step = max(-MOST, min(MOST, by))
     for value, found in zip(values, moved, strict=True):
         exact = value + step

@@ -65,8 +65,8 @@ def test_expected_errors_of_a_recursion_are_those_of_its_choices(m: int, depth: 
         own = rng.laplace(scale=spans[number] / 2**0.5, size=runs)
         found[number] = own + low + float(node.quantile) * (high - low)
     errors = [float(np.sqrt(np.mean(found[number] ** 2))) for number in range(m)]
-    assert tree.expected(scope) == pytest.approx(errors, rel=0.04)
-    whole = sum(e * e for e in tree.expected(scope))
+    assert tree.expected_errors(scope) == pytest.approx(errors, rel=0.04)
+    whole = sum(e * e for e in tree.expected_errors(scope))
     assert whole == pytest.approx(sum(e * e for e in errors), rel=0.02)
 
 

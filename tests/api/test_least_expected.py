@@ -28,7 +28,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, bound: float = 10_000) -> tuple[Seq
     served much better where shares are of rho than of epsilon, its few sums slightly worse.
     """
     ways, taken = list[Way](), list[Way]()
-    plan, answer = Planning._planned, Planning.answer
+    plan, answer = Planning._plan, Planning.answer
 
     def record_way(self: Planning, queries: Sequence[Query]) -> Way:
         ways.append(plan(self, queries))
@@ -41,7 +41,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, bound: float = 10_000) -> tuple[Seq
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(Planning, "_planned", record_way)
+        patch.setattr(Planning, "_plan", record_way)
         patch.setattr(Planning, "answer", record)
         session = dp.Session(epsilon=100, delta="0.1")
         rows = pl.DataFrame({"a": [1], "b": [1], "x": [1.0], "y": [2.0]})
@@ -60,7 +60,7 @@ def least(ways: Sequence[Way], monkeypatch: pytest.MonkeyPatch) -> Way:
     made = iter(ways)
     with monkeypatch.context() as patch:
         patch.setattr(planning, "ways_to_measure", lambda query, spend: [query] * len(ways))
-        patch.setattr(Planning, "_planned", lambda self, queries: next(made))
+        patch.setattr(Planning, "_plan", lambda self, queries: next(made))
         search = Planning(dp.PureDP(1), None, "least error", None)
         asked = Draft.first([one.query for one in ways[0]])
         return search.answer(asked, RULES[-1:]).prepared
@@ -82,7 +82,7 @@ def variances(way: Way) -> list[float]:
         laws = [one.laws[key] for key in aggregate.keys]
         noise = [law.variance() for law in laws if isinstance(law, AdditiveMechanism)]
         if isinstance(aggregate, SetReconstruction):
-            (strategy,) = aggregate.used
+            (strategy,) = aggregate.used_strategies
         else:
             strategy = aggregate.strategy  # type: ignore[attr-defined]
         found.append(strategy.objective(noise))

@@ -76,7 +76,7 @@ def test_sensitivities_follow_from_the_norm(norm: Any) -> None:
     plan = query.agg(n=dp.count(), x=dp.sum("x", (-3, 1))).plan(**APPROX)
     exact = Fraction(math.floor(Fraction(norm) * 4096), 4096)
     for release, most in zip(plan.releases, (1, 3), strict=True):
-        units = release.exact.scaled(release.step)
+        units = release.exact.scale(release.step)
         assert units.l2_squared == (exact * most) ** 2
         assert units.linf == exact * most
         assert exact * most * 2 - Fraction(most, 1000) < units.l1 <= exact * most * 2

@@ -592,7 +592,7 @@ def test_a_failure_is_not_paid_again_in_silence(
 ) -> None:
 
     with monkeypatch.context() as patched:
-        patched.setattr(runner, "_counted", lambda *_: 1 / 0)
+        patched.setattr(runner, "_count_parts", lambda *_: 1 / 0)
         with pytest.raises(dp.EngineError):
             asked(folder)
     refused(folder, "it failed")

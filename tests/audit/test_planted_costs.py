@@ -152,10 +152,10 @@ def _twice_the_box(patch: Patch) -> None:
 
 def _first_block_alone(patch: Patch) -> None:
     """Several queries that are charged for the first of them."""
-    true = planning.described_together
+    true = planning.describe_together
     patch.setattr(
         planning,
-        "described_together",
+        "describe_together",
         lambda plans, places: replace(
             true(plans, places), cost=reduce(add, (d.cost for d in plans[0].draws))
         ),

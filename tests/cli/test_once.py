@@ -292,7 +292,7 @@ def test_a_failure_is_said_and_not_paid_again(
     from dpframe import runner
 
     with monkeypatch.context() as patched:
-        patched.setattr(runner, "_counted", lambda *_: 1 / 0)
+        patched.setattr(runner, "_count_parts", lambda *_: 1 / 0)
         assert run("run", "job.py", "--run-id", "monday").code == 6
     refused = run("run", "job.py", "--run-id", "monday")
     assert refused.code == 6

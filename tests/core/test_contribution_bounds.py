@@ -40,7 +40,7 @@ def test_bounds_are_as_tight_as_others_make_them(rows: int | None, changes: bool
         most = max(map(sum, found))
         touched = max(sum(n > 0 for n in way) for way in found)
         assert spread.tight == (most, touched, max(max(way) for way in found))
-        assert spread.touched == (2 * touched if changes else touched)
+        assert spread.changed_groups == (2 * touched if changes else touched)
         assert spread.l2_squared == max(sum(n * n for n in way) for way in found)
 
 

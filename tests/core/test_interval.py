@@ -81,8 +81,8 @@ def test_hulls_and_intersections() -> None:
 
 def test_ends() -> None:
     assert interval(2, 5).ends == (2, 5)
-    assert interval(2, 5).bounded
-    assert not interval(None, 5).bounded
+    assert interval(2, 5).is_bounded
+    assert not interval(None, 5).is_bounded
     with pytest.raises(ValueError, match="not bounded"):
         _ = interval(None, 5).ends
     with pytest.raises(ValueError, match="reversed"):
@@ -119,7 +119,7 @@ def test_conversion_to_floats_may_overflow() -> None:
 
 @given(st.floats(-1e300, 1e300), st.integers(1, 8))
 def test_widened_ends_hold_the_neighbouring_floats(x: float, ulps: int) -> None:
-    found = Interval(Fraction(x), Fraction(x)).widened(ulps)
+    found = Interval(Fraction(x), Fraction(x)).widen(ulps)
     up = down = x
     for _ in range(ulps // 2):
         up, down = math.nextafter(up, math.inf), math.nextafter(down, -math.inf)

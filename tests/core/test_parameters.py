@@ -46,7 +46,7 @@ def test_a_value_is_what_its_text_says(data: st.DataObject) -> None:
     many = read_type(f"list[{words}]")
     values = many.of([value, value])
     assert many.read(many.text(values)) == values
-    assert Parameter.of("x", many, values).held == values
+    assert Parameter.of("x", many, values).typed_value == values
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from dpframe.core.exact import (
     floats,
     of_floats,
     rationals,
-    shared,
+    share_denominator,
     texts,
     wholes,
 )
@@ -76,7 +76,7 @@ def test_floats_are_the_decimals_that_they_print_as(numbers: list[float]) -> Non
 
 def test_numbers_that_share_no_short_denominator_stay_as_they_are() -> None:
     numbers = [Fraction(1, 2**4000), Fraction(1, 3**3000)]
-    assert shared([(n.numerator, n.denominator) for n in numbers]) is None
+    assert share_denominator([(n.numerator, n.denominator) for n in numbers]) is None
     made = rationals(numbers)
     assert isinstance(made, tuple)
     assert list(made) == numbers

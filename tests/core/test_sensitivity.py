@@ -18,7 +18,7 @@ fractions = st.fractions(min_value=0, max_value=10**6)
 def test_units_of_the_value(
     l0: int, l1: Fraction, l2: Fraction, linf: Fraction, by: Fraction
 ) -> None:
-    found = ExactSensitivity(l0, l1, l2 * l2, linf).scaled(by)
+    found = ExactSensitivity(l0, l1, l2 * l2, linf).scale(by)
     assert found == ExactSensitivity(l0, l1 * abs(by), (l2 * by) ** 2, linf * abs(by))
 
 
@@ -41,4 +41,4 @@ def test_public_numbers_are_those_people_expect() -> None:
 
 def test_one_row_in_all_vectors_at_once() -> None:
     one = ExactSensitivity(2, Fraction(3), Fraction(5), Fraction(2))
-    assert one.repeated(3) == ExactSensitivity(6, Fraction(9), Fraction(15), Fraction(2))
+    assert one.repeat(3) == ExactSensitivity(6, Fraction(9), Fraction(15), Fraction(2))

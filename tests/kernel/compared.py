@@ -87,7 +87,7 @@ Change = Callable[[p.Plan], p.Plan]
 def watch(change: Change = lambda plan: plan) -> Iterator[Watch]:
     """Compare each query that runs while this is entered, with its plan after a change."""
     watching = Watch(change)
-    before = runner._released, runner._counted, lowering.fresh_salt, lowering.chosen_keys
+    before = runner._release, runner._count_parts, lowering.fresh_salt, lowering.choose_keys
     released, counted, fresh, choose = before
 
     def remember(prepared: PreparedTogether, *rest: Any, **options: Any) -> Any:
@@ -113,12 +113,12 @@ def watch(change: Change = lambda plan: plan) -> Iterator[Watch]:
         watching.rounds.append(Round(numbers, found[0]))
         return found
 
-    runner._released, runner._counted = remember, count
-    lowering.fresh_salt, lowering.chosen_keys = salt, choose_and_record
+    runner._release, runner._count_parts = remember, count
+    lowering.fresh_salt, lowering.choose_keys = salt, choose_and_record
     try:
         yield watching
     finally:
-        runner._released, runner._counted, lowering.fresh_salt, lowering.chosen_keys = before
+        runner._release, runner._count_parts, lowering.fresh_salt, lowering.choose_keys = before
 
 
 def compare_on(
@@ -139,7 +139,7 @@ def compare_on(
         for some, translation in several:
             relations = {one.token: one.name for one in _relations(some)}
             data = {token: frames[name].lazy() for token, name in relations.items()}
-            runner._counted(some, translation, [Execution.of_public(data)] * len(some))
+            runner._count_parts(some, translation, [Execution.of_public(data)] * len(some))
     return watching.seen
 
 

@@ -21,7 +21,7 @@ from dpframe.aggregates import request
 from dpframe.aggregates.request import Rules
 from dpframe.core.sensitivity import ExactSensitivity, ScoreRange
 from dpframe.frames.contribution_limits import LimitGroups, LimitRows
-from dpframe.frames.contributions import touched
+from dpframe.frames.contributions import changed_groups
 from dpframe.frames.joins import JoinPublic
 from dpframe.kernel.frame import Facts, RowLimit
 from dpframe.kernel.moves import addition_of
@@ -81,7 +81,7 @@ def narrower(found: ScoreRange) -> ScoreRange:
 
 
 def halved(found: ExactSensitivity) -> ExactSensitivity:
-    return found.scaled(HALF)
+    return found.scale(HALF)
 
 
 def with_less(**fields: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -113,7 +113,7 @@ MISTAKES: dict[str, tuple[Patch, tuple[str, ...]]] = {
         ("counts person epsilon", "sum rows rho", "median rows epsilon"),
     ),
     "one row of each individual in groups that are found": (
-        by(touched, lambda groups: groups - 1),
+        by(changed_groups, lambda groups: groups - 1),
         ("found groups rows delta",),
     ),
     "a limit on rows that is 1": (
@@ -150,19 +150,19 @@ MISTAKES: dict[str, tuple[Patch, tuple[str, ...]]] = {
         ("many draws rows delta", "gaussian numbers person delta", "deciles rows delta"),
     ),
     "half the Laplace noise": (
-        of(DiscreteLaplace, "fitted", with_less(law=with_less(scale=lambda scale: scale / 2))),
+        of(DiscreteLaplace, "fit", with_less(law=with_less(scale=lambda scale: scale / 2))),
         ("counts rows epsilon", "count person epsilon"),
     ),
     "half the Gaussian noise": (
-        of(DiscreteGaussian, "fitted", with_less(law=with_less(sigma_squared=lambda v: v / 4))),
+        of(DiscreteGaussian, "fit", with_less(law=with_less(sigma_squared=lambda v: v / 4))),
         ("gaussian rows rho", "gaussian rows delta"),
     ),
     "half a scale of choices": (
-        of(ScaledSelection, "fitted", with_less(law=with_less(scale=lambda scale: scale / 2))),
+        of(ScaledSelection, "fit", with_less(law=with_less(scale=lambda scale: scale / 2))),
         ("median rows epsilon", "winner person epsilon"),
     ),
     "half a box": (
-        of(DiscreteBox, "fitted", with_less(law=with_less(epsilon=lambda epsilon: 2 * epsilon))),
+        of(DiscreteBox, "fit", with_less(law=with_less(epsilon=lambda epsilon: 2 * epsilon))),
         ("box rows epsilon",),
     ),
     "half a mu": (

@@ -12,7 +12,7 @@ import polars as pl
 
 from dpframe.core.dtypes import Columns, Domain
 from dpframe.core.tree import Tree
-from dpframe.lower.bind import bound_layers
+from dpframe.lower.bind import bind_layers
 from dpframe.parse.reader import read
 from dpframe.rows.constants import physical
 from dpframe.rows.failures import OPTIMIZATIONS
@@ -80,7 +80,7 @@ def _bound(
     which = tuple(map(id, expressions))
     if which not in known:
         columns = expressions[0].columns
-        steps, trees, after = bound_layers(tuple(e.tree for e in expressions), columns, pl)
+        steps, trees, after = bind_layers(tuple(e.tree for e in expressions), columns, pl)
         known[which] = (steps, [lower(tree, after) for tree in trees])
     return known[which]
 

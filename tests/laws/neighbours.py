@@ -192,7 +192,7 @@ def exact_tables(
         read = {table: names[place] for place, table in one.tables.items()}
         for lowered in lower_query(one.relation, groups, list(read), source, salt=salt):
             frame_of_groups = lowered.frame.collect(engine=engine, optimizations=OPTIMIZATIONS)
-            cells = count_cells(lowered, lowered.grouped(frame_of_groups), groups)
+            cells = count_cells(lowered, lowered.group(frame_of_groups), groups)
             counted |= zip((read[table] for table in lowered.tables), cells, strict=True)
     return counted
 
@@ -368,7 +368,7 @@ def violation(
     """What moved further than the part declares (times `shrink`, to test the law itself)."""
     declared: ExactSensitivity = part.sensitivity(scope)
     if isinstance(part, Additive):  # whose exact tables are in parts where individuals are weighed
-        declared = declared.scaled(Fraction(scope.parts))
+        declared = declared.scale(Fraction(scope.parts))
     limits: list[tuple[str, int, Fraction]] = [
         ("L0", found.l0, Fraction(declared.l0)),
         ("L1", found.l1, declared.l1 * shrink),

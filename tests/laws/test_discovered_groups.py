@@ -72,7 +72,7 @@ def listed(asked: Any, frames: Any, frame: Any, drawn: list[Any], salt: int) -> 
     names = asked.groups.names
     both = pl.concat([r.select(pl.col(names)) for r in rows])
     keys = both.with_columns(pl.col(pl.Categorical).cast(pl.String)).unique()
-    return replace(asked, groups=asked.groups.found(keys))
+    return replace(asked, groups=asked.groups.with_keys(keys))
 
 
 def check_numbers(asked: Any, frames: Any, frame: Any, one: Any, other: Any, salt: int) -> None:
@@ -80,7 +80,7 @@ def check_numbers(asked: Any, frames: Any, frame: Any, one: Any, other: Any, sal
     scope = asked.scope
     selection = measurements_of(asked)[0].part
     assert isinstance(selection, KeySelection)
-    touched = selection.touched(scope)
+    touched = selection.changed_groups(scope)
     known = listed(asked, frames, frame, [one, other], salt)
     if not known.groups.size:
         return
@@ -111,7 +111,7 @@ def exact_tables_of(asked: Any, known: Any, data: Any, salt: int) -> Any:
     tables = tables_of(asked)
     source = {token: stored(found).lazy() for token, found in data.items()}
     for lowered in lower.lower_query(known.relation, known.groups, tables, source, salt=salt):
-        result = lowered.grouped(lowered.frame.collect())
+        result = lowered.group(lowered.frame.collect())
         cells = lower.tables.count_cells(lowered, result, known.groups)
         for statistic, found in zip(lowered.statistics, cells, strict=True):
             counted[lower.tables.Table(statistic, lowered.cells)] = found
@@ -141,7 +141,7 @@ def test_an_individual_changes_few_groups_by_one(
                 selection = measurements_of(asked)[0].part
                 if not isinstance(selection, KeySelection):  # the keys are known
                     continue
-                selection.touched(asked.scope)
+                selection.changed_groups(asked.scope)
             except dp.DPFrameError:
                 continue
             other = several.without(drawn, 1)
@@ -170,7 +170,7 @@ def test_as_many_groups_change_as_are_paid_for(adjacency: Any, k: int) -> None:
     assert isinstance(selection, KeySelection)
     assert selection.rows == k
     touched = k if adjacency == "add-remove" else 2 * k
-    assert selection.touched(asked.scope) == touched
+    assert selection.changed_groups(asked.scope) == touched
     plan = frame.group_by("g").agg(n=dp.count()).plan(**SPEND)
     assert plan.releases[0].sensitivity == dp.Sensitivity(touched, touched, touched**0.5, 1)
     assert f"L0 {touched}, L1 {touched}" in plan.explain(details=True)

@@ -68,7 +68,7 @@ def sums_of(asked: Query, data: pl.DataFrame, salt: int = 0) -> dict[Table, Sums
     columns = group_columns(asked.groups)
     source = stored(data).lazy()
     for query in lower_query(asked.relation, asked.groups, tables_of(asked), source, salt=salt):
-        result = query.grouped(query.frame.collect())
+        result = query.group(query.frame.collect())
         for i, statistic in enumerate(query.statistics):
             rows = result.select(*columns, f"v{i}").rows()
             found[Table(statistic)] = {row[:-1]: row[-1] for row in rows}
@@ -99,7 +99,7 @@ def check(asked: Query, pair: Pair, salt: int) -> None:
     for use in measurements_of(asked)[1:]:
         (table,) = use.part.tables
         changes = differences(before[table], after[table])
-        declared = use.part.sensitivity(asked.scope).scaled(Fraction(PARTS))
+        declared = use.part.sensitivity(asked.scope).scale(Fraction(PARTS))
         assert len(changes) <= declared.l0
         assert sum(changes.values()) <= declared.l1
         assert sum(change**2 for change in changes.values()) <= declared.l2_squared

@@ -148,7 +148,7 @@ def _uncentred_box(patch: Any) -> None:
     """Noise for centred sums on sums that are not. Parts follow from these all the same."""
     real, rebuilt = (
         dpframe.optimise.measurements._measurement,
-        dpframe.optimise.measurements._rebuilt,
+        dpframe.optimise.measurements._rebuild,
     )
 
     def wrong(drawn: Any, scales: Any, noise: Any) -> JointSums:
@@ -161,17 +161,17 @@ def _uncentred_box(patch: Any) -> None:
         return rebuilt([replace(c, centre=0) for c in coordinates], *given)
 
     patch.setattr(dpframe.optimise.measurements, "_measurement", wrong)
-    patch.setattr(dpframe.optimise.measurements, "_rebuilt", without_centres)
+    patch.setattr(dpframe.optimise.measurements, "_rebuild", without_centres)
 
 
 def _changed(patch: Any, change: Callable[[Any], Any]) -> None:
     """All numbers that are offered, with something about each one wrong."""
-    real = dpframe.optimise.measurements._offered
+    real = dpframe.optimise.measurements._ways_to_draw
 
     def wrong(scope: Any, tables: Any, changes: bool) -> Any:
         return tuple(tuple(map(change, offer)) for offer in real(scope, tables, changes))
 
-    patch.setattr(dpframe.optimise.measurements, "_offered", wrong)
+    patch.setattr(dpframe.optimise.measurements, "_ways_to_draw", wrong)
 
 
 def _one_end_of_centred(patch: Any) -> None:

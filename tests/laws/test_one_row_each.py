@@ -166,7 +166,7 @@ def test_facts_say_that_a_median_of_far_values_may_be_infinite(end: float) -> No
     for name in ("r0", "r1"):
         facts = relation.facts.columns[name]
         assert all(contradiction(value, facts) is None for value in found[name].to_list())
-        assert facts.interval.bounded == (end <= 2.0**1022)
+        assert facts.interval.is_bounded == (end <= 2.0**1022)
 
 
 TAME = pl.DataFrame(
@@ -287,12 +287,12 @@ def test_the_laws_see_planted_mistakes(bug: str, monkeypatch: pytest.MonkeyPatch
     else:
         from dpframe.frames import group_by_individual
 
-        plain = group_by_individual.Gather._reduced
+        plain = group_by_individual.Gather._reduce
 
         def everybody(self: Any, rows: Any, *rest: Any) -> pl.LazyFrame:
             return plain(self, rows.with_columns(pl.col("value 0 0").max()), *rest)
 
-        monkeypatch.setattr(group_by_individual.Gather, "_reduced", everybody)
+        monkeypatch.setattr(group_by_individual.Gather, "_reduce", everybody)
         text = "pl.col('f64').max()"
     relation = written(relation_of(frame), [text], ())
 

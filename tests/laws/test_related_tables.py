@@ -20,7 +20,7 @@ from dpframe.aggregates.margins import Margin
 from dpframe.aggregates.reconstruction import ways_to_measure
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.optimise.measurements import measurements_of
-from dpframe.optimise.queries import Place, Queries, brought_together, merge, related_blocks
+from dpframe.optimise.queries import Place, Queries, bring_together, merge, related_blocks
 from dpframe.release import assemble
 from dpframe.simulate.runs import exact_parts
 from tests.laws.amounts import examples
@@ -150,7 +150,7 @@ def test_results_without_noise_are_those_of_each_query(
     blocks, places = merge(Queries(tuple(each)))
     data = frame_of(rows)
     for found in related_blocks(blocks):
-        moved, moved_places = brought_together(blocks, places, found)
+        moved, moved_places = bring_together(blocks, places, found)
         for place, query in zip(moved_places, each, strict=True):
             whole = moved[place.block]
             expected = assemble(query, exact(query, data))
@@ -177,7 +177,7 @@ def test_grouping_sets_are_those_of_each_query() -> None:
     assert one.numbers == (0, 3, 2, 1)
     places = [Place.whole(query) for query in asked]
     places = [replace(place, block=number) for number, place in enumerate(places)]
-    (whole,), moved = brought_together(asked, places, [one])
+    (whole,), moved = bring_together(asked, places, [one])
     rows = [{"a": None, "b": i % 3, "e": "xxy"[i % 3], "n": i % 5 - 3} for i in range(40)]
     data = frame_of(rows)
     for place, query in zip(moved, asked, strict=True):

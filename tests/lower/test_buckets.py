@@ -282,7 +282,7 @@ def test_each_row_is_in_one_bucket_and_no_column_too_many(kind: type[Sink | Spil
             with pytest.raises(pl.exceptions.PolarsError):
                 made.bucket(0).select("secret").collect()
         else:
-            for rows in (made.bucket(0), made.held(0)):
+            for rows in (made.bucket(0), made.hold(0)):
                 assert rows.collect_schema() == made.schema
                 assert rows.collect()["secret"].null_count() == 34
 
@@ -296,7 +296,7 @@ def test_a_bucket_in_memory_is_a_frame_without_steps() -> None:
             frame.filter(pl.col("who").is_not_null()), pl.col("who") % 3, ["who"], OPTIMIZATIONS
         )
         for number, rows in enumerate([2, 0, 0]):
-            held = made.held(number)
+            held = made.hold(number)
             assert held.explain(optimized=False).startswith("DF [")
             assert held.collect().height == made.bucket(number).collect().height == rows
             assert (made.size(number) > 0) == (rows > 0)

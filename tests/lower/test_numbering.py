@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.lower.numbering import _among_whole_numbers, numbered
+from dpframe.lower.numbering import _among_whole_numbers, number_rows
 
 ENDS = [-(2**63), -(2**63) + 1, 2**63 - 1]
 WHOLE = st.none() | st.integers(-3, 40) | st.sampled_from(ENDS)
@@ -22,7 +22,7 @@ def by_hand(keys: list[Any], given: list[Any]) -> list[tuple[Any, int]]:
 def check(keys: list[Any], given: list[Any], dtype: Any) -> None:
     frame = pl.DataFrame({"any name": pl.Series(keys, dtype=dtype)})
     result = pl.DataFrame({"g0": pl.Series(given, dtype=dtype)})
-    kept, numbers = numbered(frame, result, ["g0"])
+    kept, numbers = number_rows(frame, result, ["g0"])
     found = zip(kept["g0"].to_list(), numbers.tolist(), strict=True)
     assert sorted(found, key=repr) == by_hand(keys, given)
 
@@ -68,7 +68,7 @@ def test_arrays_are_for_whole_numbers_close_together() -> None:
 def test_several_key_columns_are_joined() -> None:
     keys = pl.DataFrame({"a": [1, 1, None], "b": ["x", None, "x"]})
     result = pl.DataFrame({"g0": [None, 1, 1, 2], "g1": ["x", None, "y", "x"]})
-    kept, numbers = numbered(keys, result, ["g0", "g1"])
+    kept, numbers = number_rows(keys, result, ["g0", "g1"])
     assert sorted(zip(kept["g0"].to_list(), numbers.tolist(), strict=True), key=repr) == [
         (1, 1),
         (None, 2),

@@ -103,7 +103,7 @@ def exact(query: Query, frame: pl.DataFrame, salt: int) -> dict[Any, dict[Any, A
     for lowered in lower_query(
         query.relation, query.groups, tables_of(query), frame.lazy(), salt=salt
     ):
-        result = lowered.grouped(lowered.frame.collect(optimizations=OPTIMIZATIONS))
+        result = lowered.group(lowered.frame.collect(optimizations=OPTIMIZATIONS))
         assert query.groups is not None
         keys = result.select(f"g{i}" for i in range(len(query.groups.by))).rows()
         assert len(set(keys)) == len(keys)

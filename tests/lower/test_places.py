@@ -231,7 +231,7 @@ def test_places_that_come_in_pieces(pieces: list[list[int]]) -> None:
     rows = [pl.DataFrame({"place": piece}, schema={"place": pl.Int64}) for piece in pieces]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "_ROWS", 7)
-        found = tables.PlacedRows(2**34).counted(rows)
+        found = tables.PlacedRows(2**34).count(rows)
     together = sorted(itertools.chain(*pieces))
     assert found.rows() == [(p, together.count(p)) for p in dict.fromkeys(together)]
 

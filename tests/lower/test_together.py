@@ -86,7 +86,7 @@ def test_pairs_are_those_of_a_group_by(frame: pl.DataFrame, wanted: list[Any], b
         found = pairs_together(asked, names, [made(asked) for made in wanted])
     expected = frame.group_by(names).agg(*[made(pl) for made in wanted])
     if found is None:
-        assert not frame.height or bits_of(frame, bool(asked.needed())) > 63
+        assert not frame.height or bits_of(frame, bool(asked.needed_columns())) > 63
         return
     assert found.schema == expected.schema
     assert Counter(found.rows()) == Counter(expected.rows())
@@ -188,7 +188,7 @@ def test_no_table_knows_how_pairs_were_made(
     def found() -> list[Any]:
         source = stored(frame).lazy()
         (lowered,) = lower_query(query.relation, query.groups, tables_of(query), source, salt=salt)
-        return sorted(lowered.grouped(lowered.frame.collect()).rows(), key=str)
+        return sorted(lowered.group(lowered.frame.collect()).rows(), key=str)
 
     sorted_ = found()
     with pytest.MonkeyPatch.context() as patch:
@@ -213,7 +213,7 @@ def test_large_numbers_are_grouped_as_elsewhere(monkeypatch: pytest.MonkeyPatch)
         (lowered,) = lower_query(
             query.relation, query.groups, tables_of(query), rows.lazy(), salt=salt
         )
-        return dict(lowered.grouped(lowered.frame.collect()).rows())
+        return dict(lowered.group(lowered.frame.collect()).rows())
 
     for salt in range(20):
         one, other = found(frame, salt), found(far, salt)
@@ -245,7 +245,7 @@ def test_rows_of_pairs_are_limited_as_rows_are(
         source = stored(frame).lazy()
         (lowered,) = lower_query(query.relation, query.groups, tables_of(query), source, salt=9)
         few = lowered.later is not None and lowered.later.few is not None
-        return sorted(lowered.grouped(lowered.frame.collect()).rows()), few
+        return sorted(lowered.group(lowered.frame.collect()).rows()), few
 
     with pytest.MonkeyPatch.context() as patch:
         if equal is not None:

@@ -299,7 +299,7 @@ def test_fitted_in_each_measure() -> None:
     box = Box((1, 60), 2)
     task, without = AdditiveTask("n", MOVED, box=box), AdditiveTask("n", MOVED)
     for share in (PureDP(1), ApproxDP(1, "1e-6"), ZCDP("0.5")):
-        choice = DiscreteBox.fitted(task, share)
+        choice = DiscreteBox.fit(task, share)
         assert choice is not None
         assert isinstance(choice.law, DiscreteBox)
         assert share.covers(choice.cost)
@@ -307,7 +307,7 @@ def test_fitted_in_each_measure() -> None:
         assert choice.cost.slack == 0
         assert choice.law.widths == box.widths
         assert choice.law.rows == box.rows
-        assert DiscreteBox.fitted(without, share) is None
+        assert DiscreteBox.fit(without, share) is None
     assert (DiscreteHull, DiscreteBox) == VECTORS
     assert DiscreteBox in MECHANISMS
 

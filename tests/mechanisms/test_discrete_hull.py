@@ -24,7 +24,7 @@ from dpframe.mechanisms import (
     Exposure,
     second_moments,
 )
-from dpframe.mechanisms.discrete_hull import _given
+from dpframe.mechanisms.discrete_hull import _cumulants_at
 from dpframe.mechanisms.noise import noise as draw_noise
 from dpframe.plan import codec
 from tests.samplers.seeded import Seeded
@@ -208,7 +208,7 @@ def test_sums_of_even_parts_are_never_odd() -> None:
 def test_a_number_beside_the_arches_has_the_cumulants_of_a_uniform_one(radius: float) -> None:
     """From -2 times the radius to 2 times, by adding up."""
     law = DiscreteHull(Fraction(1), (1, 3, 9, 2), 1, 1, ONE)
-    found = _given(law.hull, 3, np.array([radius]))
+    found = _cumulants_at(law.hull, 3, np.array([radius]))
     values = np.arange(-2.0 * radius, 2.0 * radius + 1.0)
     second = (values**2).mean()
     exact = [0.0, second, 0.0, (values**4).mean() - 3 * second**2]
@@ -241,17 +241,17 @@ def test_it_is_chosen_where_there_are_arches() -> None:
     widths = (1, 64, 4096)
     for share in (PureDP(1), ApproxDP(1, "1e-6"), ZCDP("0.1")):
         task = AdditiveTask("x", MOVED, "auto", Box(widths, 2, ONE))
-        choice = DiscreteHull.fitted(task, share)
+        choice = DiscreteHull.fit(task, share)
         assert choice is not None
         assert isinstance(choice.law, DiscreteHull)
-        assert DiscreteBox.fitted(task, share) is None
+        assert DiscreteBox.fit(task, share) is None
         assert choice.law.covers(Box(widths, 2, ONE))
         assert not choice.law.covers(Box(widths, 2))
         assert not choice.law.covers(Box(widths, 2, ((0, 2, 1),)))
         assert choice.cost.main <= share.main
         plain = AdditiveTask("x", MOVED, "auto", Box(widths, 2))
-        assert DiscreteHull.fitted(plain, share) is None
-        box = DiscreteBox.fitted(plain, share)
+        assert DiscreteHull.fit(plain, share) is None
+        box = DiscreteBox.fit(plain, share)
         assert box is not None
         assert isinstance(box.law, DiscreteBox)
         assert not box.law.covers(Box(widths, 2, ONE))

@@ -16,7 +16,7 @@ import dpframe as dp
 from dpframe.mechanisms import RandomizedResponse
 from dpframe.mechanisms.noise import report
 from dpframe.samplers import randomized_responses
-from dpframe.samplers.responses import _floor, _settled
+from dpframe.samplers.responses import _decide, _floor
 from tests.samplers.scripted import Script
 
 ONE = dp.Rows("change-one")
@@ -40,8 +40,8 @@ def test_the_boundary_of_the_truth_is_exact(epsilon: str, categories: int, preci
 
 def test_ties_are_settled_by_further_bits() -> None:
     first, second = _floor(Fraction(1), 3, 64), _floor(Fraction(1), 3, 128) % 2**64
-    assert _settled(first, Fraction(1), 3, Script(single=[second - 1]))
-    assert not _settled(first, Fraction(1), 3, Script(single=[second + 1]))
+    assert _decide(first, Fraction(1), 3, Script(single=[second - 1]))
+    assert not _decide(first, Fraction(1), 3, Script(single=[second + 1]))
 
 
 def test_privacy_by_enumeration() -> None:

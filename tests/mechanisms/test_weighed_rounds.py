@@ -134,7 +134,7 @@ def test_what_are_no_rounds_is_refused(
 )
 def test_rounds_cost_what_a_plan_of_them_does(rounds: int, share: ApproxDP) -> None:
     """By privacy loss distributions of all draws, of which the stated delta knows nothing."""
-    choice = WeighedRounds.fitted(task(rounds), share)
+    choice = WeighedRounds.fit(task(rounds), share)
     assert choice is not None
     law, exposure = choice.law, task(rounds).exposure
     assert isinstance(law, WeighedRounds)
@@ -150,7 +150,7 @@ def test_rounds_cost_what_a_plan_of_them_does(rounds: int, share: ApproxDP) -> N
 
 def test_rounds_cost_their_sum_in_rho() -> None:
     share = ZCDP("0.1", "1e-6")
-    choice = WeighedRounds.fitted(task(3), share)
+    choice = WeighedRounds.fit(task(3), share)
     assert choice is not None
     law, exposure = choice.law, task(3).exposure
     assert isinstance(law, WeighedRounds)
@@ -162,24 +162,24 @@ def test_rounds_cost_their_sum_in_rho() -> None:
 
 def test_a_round_that_nobody_pays_for_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weighed_rounds, "_noises", lambda whole, shares: [whole for _ in shares])
-    choice = WeighedRounds.fitted(task(2), ApproxDP(1, "1e-6"))
+    choice = WeighedRounds.fit(task(2), ApproxDP(1, "1e-6"))
     assert choice is not None
     events = choice.law.events(task(2).exposure)
     assert accounting.PrivacyLossAccountant(events).delta(1) > 1e-5
 
 
 def test_rounds_are_for_weighed_individuals_and_need_a_delta() -> None:
-    assert WeighedRounds.fitted(KeyTask("g", ONE, 256, None, 2), ApproxDP(1, "1e-6")) is None
-    assert WeighedRounds.fitted(task(1), ApproxDP(1, "1e-6")) is None
+    assert WeighedRounds.fit(KeyTask("g", ONE, 256, None, 2), ApproxDP(1, "1e-6")) is None
+    assert WeighedRounds.fit(task(1), ApproxDP(1, "1e-6")) is None
     with pytest.raises(MissingKeys, match="delta"):
-        WeighedRounds.fitted(task(2), PureDP(1))
+        WeighedRounds.fit(task(2), PureDP(1))
     number = DiscreteGaussian(Fraction(PARTS**2))
     assert WeighedThreshold.over_number(number, task(2), PARTS, Fraction(1, 10**6)) is None
     assert WeighedThreshold.over_number(number, task(1), PARTS, Fraction(1, 10**6)) is not None
 
 
 def test_sizes_and_words_are_those_of_the_rounds() -> None:
-    choice = WeighedRounds.fitted(task(2), ApproxDP(1, "1e-6"))
+    choice = WeighedRounds.fit(task(2), ApproxDP(1, "1e-6"))
     assert choice is not None
     law = choice.law
     assert isinstance(law, WeighedRounds)

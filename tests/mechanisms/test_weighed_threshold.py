@@ -160,7 +160,7 @@ TASK = KeyTask("g", ONE, 256, PARTS)
 
 def test_costs_are_those_of_the_noise_and_the_slack() -> None:
     for share in (ApproxDP(1, "1e-6"), ZCDP("0.1", "1e-6")):
-        choice = WeighedThreshold.fitted(TASK, share)
+        choice = WeighedThreshold.fit(TASK, share)
         assert choice is not None
         law = choice.law
         assert isinstance(law, WeighedThreshold)
@@ -198,9 +198,9 @@ def test_a_released_sum_is_paid_for_already() -> None:
 
 def test_only_weighed_individuals_are_found_by_weights() -> None:
     task = KeyTask("g", ONE, 256)
-    assert WeighedThreshold.fitted(task, ApproxDP(1, "1e-6")) is None
+    assert WeighedThreshold.fit(task, ApproxDP(1, "1e-6")) is None
     with pytest.raises(MissingKeys, match="delta"):
-        WeighedThreshold.fitted(TASK, PureDP(1))
+        WeighedThreshold.fit(TASK, PureDP(1))
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_many_groups_cost_little_where_individuals_are_weighed(norm: Fraction) -
     spend, many = ApproxDP(1, "1e-6"), 64
     parts = norm_in_parts(norm)
     one = ExactSensitivity(many, Fraction(8 * parts), Fraction(parts**2), Fraction(parts))
-    weighed = WeighedThreshold.fitted(KeyTask("g", one, many, parts), spend)
+    weighed = WeighedThreshold.fit(KeyTask("g", one, many, parts), spend)
     limited = ExactSensitivity(many, Fraction(many), Fraction(many), Fraction(1))
     noise = DiscreteGaussian.for_approx(many, limited.l2_squared, spend.main, spend.slack / 2)
     threshold = NoisyThreshold.for_delta(noise, 1, spend.slack / 2 / many).threshold

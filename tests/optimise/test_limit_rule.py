@@ -83,10 +83,10 @@ def test_without_noise_what_is_dropped_lies_between_the_ends_of_the_bins(rows: l
     ends = np.searchsorted(LIMITS, rows)
     least = [1 if e == 0 else LIMITS[e - 1] + 1 for e in ends]
     most = [LIMITS[e] for e in ends]
-    every = rule.found(counts).every
+    every = rule.best_loss(counts).every
     for place, limit in enumerate(LIMITS):
         only = LimitRule(LIMITS, tuple(0.0 if n <= limit else math.inf for n in LIMITS))
-        assert only.found(counts).place <= place
+        assert only.best_loss(counts).place <= place
         found = rule.share(counts, place) * every
         assert lost(least, limit) * (1 - 1e-6) - 1e-6 <= found
         assert found <= lost(most, limit) * (1 + 1e-6) + 1e-6
@@ -104,7 +104,7 @@ def test_whatever_the_counts_there_is_a_limit(
     counts: list[int], k: int, law: AdditiveMechanism | None, is_normal: bool
 ) -> None:
     rule = LimitRule(LIMITS, NOISE[:k], (), law, is_normal)
-    above, loss = rule.above(counts), rule.found(counts)
+    above, loss = rule.above(counts), rule.best_loss(counts)
     assert all(0 <= later <= before * (1 + 1e-9) for before, later in pairwise(above))
     assert 0 <= loss.place < k
     assert 0 <= loss.dropped < math.inf
@@ -121,7 +121,7 @@ def test_no_more_is_dropped_than_is_said(kind: str) -> None:
         rows = HEAVY[kind](drawn, int(drawn.integers(2000, 5001)))
         for _ in range(10):
             counts = noisy(rows, drawn)
-            loss = RULE.found(counts)
+            loss = RULE.best_loss(counts)
             most = RULE.most(counts, loss.place, miss)
             limit = LIMITS[loss.place]
             within = np.minimum(rows, most.reach)
@@ -143,7 +143,7 @@ def test_it_errs_little_more_than_the_best_limit(kind: str) -> None:
         drops = np.array([lost(rows, n) for n in LIMITS])
         fixed.append(abs(drawn.laplace(0, np.array(LIMITS), (100, len(LIMITS))) - drops))
         for _ in range(5):
-            place = RULE.found(noisy(rows, drawn)).place
+            place = RULE.best_loss(noisy(rows, drawn)).place
             noise = drawn.laplace(0, LIMITS[place] / (EPSILON - SEARCH), 20)
             found += abs(noise - drops[place]).tolist()
     best = np.median(np.concatenate(fixed), axis=0).min()
@@ -157,7 +157,9 @@ def test_a_limit_fits_where_a_tail_begins_late_and_where_it_ends(
     kind: str, least: int, most: int
 ) -> None:
     drawn = np.random.default_rng(8)
-    limits = [LIMITS[RULE.found(noisy(SEEN[kind](drawn, 3500), drawn)).place] for _ in range(15)]
+    limits = [
+        LIMITS[RULE.best_loss(noisy(SEEN[kind](drawn, 3500), drawn)).place] for _ in range(15)
+    ]
     assert least <= np.median(limits) <= most
 
 
@@ -200,9 +202,9 @@ def test_the_quantile_of_losses_holds_and_is_little_too_large(law: AdditiveMecha
 
 
 def test_where_noise_hides_who_has_more_no_low_limit_is_taken() -> None:
-    few = RULE.found([40, *[0] * len(LIMITS)])
+    few = RULE.best_loss([40, *[0] * len(LIMITS)])
     assert LIMITS[few.place] == BLIND
-    many = RULE.found([20_000, *[0] * len(LIMITS)])
+    many = RULE.best_loss([20_000, *[0] * len(LIMITS)])
     assert LIMITS[many.place] <= 2
 
 
@@ -223,15 +225,15 @@ def test_a_usual_group_has_who_has_rows_in_it(rows: int, individuals: int) -> No
 def test_groups_of_a_usual_size_appear_where_they_can() -> None:
     counts = histogram(HEAVY["Pareto 1.5"](np.random.default_rng(5), 8000))
     usual = LimitRule(LIMITS, NOISE).usual_size(counts)
-    free = LimitRule(LIMITS, NOISE).found(counts)
+    free = LimitRule(LIMITS, NOISE).best_loss(counts)
     sizes = tuple(math.floor(usual * (p + 1) / free.place) for p in range(len(LIMITS)))
-    assert LimitRule(LIMITS, NOISE, sizes).found(counts).place == free.place - 1
+    assert LimitRule(LIMITS, NOISE, sizes).best_loss(counts).place == free.place - 1
     none = tuple(10**9 + n for n in LIMITS)
-    assert LimitRule(LIMITS, NOISE, none).found(counts).place == 0
+    assert LimitRule(LIMITS, NOISE, none).best_loss(counts).place == 0
 
 
 def test_much_is_more_than_a_tenth() -> None:
     sure = DiscreteLaplace(Fraction(1, 100))
     rule = LimitRule((1, 2), (1.0, 10**9), (), sure)
-    assert rule.found([50_000, 40_000, 0]).is_much  # 2 is out of the question
-    assert not rule.found([50_000, 400, 0]).is_much
+    assert rule.best_loss([50_000, 40_000, 0]).is_much  # 2 is out of the question
+    assert not rule.best_loss([50_000, 400, 0]).is_much

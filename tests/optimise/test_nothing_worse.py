@@ -174,7 +174,7 @@ def errors(prepared: pipeline.PreparedTogether) -> dict[str, float]:
     """
     return {
         output.name: found
-        for query, laws in prepared.answered()
+        for query, laws in prepared.queries_and_laws()
         for output in query.outputs
         # the error in ranks of quantiles is another function of the noise for each way
         if not any(isinstance(a, BoundQuantile) for a in output.aggregates.values())
@@ -228,7 +228,7 @@ def of_sets(seed: int) -> Case:
         grouping = f"f.group_by(dp.{pick.choice(SETS)}, keys={KEYS})"
         case = replace(case, queries=((grouping, case.queries[0][1]),))
         with suppress(dp.DPFrameError):
-            ((query, _),) = planned(case, case.asked()).answered()
+            ((query, _),) = planned(case, case.asked()).queries_and_laws()
             if all(_is_number(a) for a in query.aggregates):
                 return case
 
@@ -244,7 +244,7 @@ def above_the_finest(case: Case) -> dict[str, float]:
     """
     plain = replace(case, queries=((FINEST, case.queries[0][1]),))
     together, finest = planned(case, case.asked()), planned(plain, plain.asked())
-    ((query, _),) = together.answered()
+    ((query, _),) = together.queries_and_laws()
     assert isinstance(query.groups, SetGroups)
     sizes, sets = query.groups.sizes, query.groups.sets
     merged = sum(math.prod(n for i, n in enumerate(sizes) if i not in kept) for kept in sets)

@@ -22,7 +22,7 @@ from dpframe.mechanisms import (
     RoundedLaplace,
     SelectionTask,
 )
-from dpframe.optimise.mechanisms import choose, choose_together, largest_within, refined
+from dpframe.optimise.mechanisms import choose, choose_together, largest_within, refine
 
 
 def moved(steps: int) -> ExactSensitivity:
@@ -180,7 +180,7 @@ def convolved(losses: np.ndarray, masses: np.ndarray, parts: int, epsilon: float
 
 def test_losses_of_the_rounded_law_are_within_those_of_the_fine_one() -> None:
     asked = counts(50, "discrete_laplace")
-    chooser = refined(shared(asked), asked)
+    chooser = refine(shared(asked), asked)
     law = chooser(Fraction(1, 4))[0].law
     assert isinstance(law, RoundedLaplace)
     assert law.scale == choose(asked[0], dp.ZCDP(Fraction(1, 200))).law.scale  # type: ignore[union-attr]

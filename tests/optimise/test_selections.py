@@ -12,7 +12,7 @@ import dpframe as dp
 from dpframe import accounting
 from dpframe.accounting import ExponentialEvent, SharedExponentialEvent
 from dpframe.core.budget import Budget
-from dpframe.core.sensitivity import ExactSensitivity, concentrated
+from dpframe.core.sensitivity import ExactSensitivity, concentrate
 from dpframe.mechanisms import Exponential, PermuteAndFlip, SelectionMechanism, SelectionTask
 from dpframe.optimise.mechanisms import ComposedChoice, choose_together
 from tests.score_ranges import of_groups
@@ -123,7 +123,7 @@ def test_ranges_that_may_be_divided_otherwise_are_taken_one_by_one(
 def test_choices_cost_most_where_ranges_differ_most(total: int) -> None:
     """Of ranges within a sum and a maximum those that differ most tell most, at every epsilon."""
     for largest in range(1, total + 1):
-        worst = concentrated(Fraction(total), Fraction(largest))
+        worst = concentrate(Fraction(total), Fraction(largest))
         assert sum(worst) == total
         if max(worst) < largest:
             continue

@@ -148,8 +148,8 @@ def lower_cost(prepared: Prepared) -> Prepared:
 
 def lower_sensitivity(prepared: Prepared) -> Prepared:
     first, *others = prepared.plan.releases
-    exact = first.exact.scaled(Fraction(1, 1000))
-    made = replace(first, exact=exact, sensitivity=exact.scaled(first.step).public())
+    exact = first.exact.scale(Fraction(1, 1000))
+    made = replace(first, exact=exact, sensitivity=exact.scale(first.step).public())
     return replace(prepared, plan=replace(prepared.plan, releases=(made, *others)))
 
 

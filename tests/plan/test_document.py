@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.frames.public import digest, held
+from dpframe.frames.public import digest, freeze
 from tests.golden.queries import SECRET
 from tests.plan.documents import ALL, DOCUMENTS, KEPT, of_version_1, path_of, plan_of, unreadable
 
@@ -143,7 +143,7 @@ FRAME = pl.DataFrame(
 
 def test_the_digest_of_a_public_frame_is_that_of_every_version_of_polars() -> None:
     expected = "720b9a7f0f39e9e0eaf85059c062f7130ede7284eccef0d89fd84a8b0a1204dc"
-    assert digest(held(FRAME)) == expected
+    assert digest(freeze(FRAME)) == expected
     assert digest(pl.concat([FRAME[:3], FRAME[3:]], rechunk=False)) == expected
 
 
@@ -171,7 +171,7 @@ def changed_frames() -> Iterator[pl.DataFrame]:
 
 
 def test_digests_of_other_frames_are_others() -> None:
-    found = [digest(held(frame)) for frame in (FRAME, *changed_frames())]
+    found = [digest(freeze(frame)) for frame in (FRAME, *changed_frames())]
     assert len({*found}) == len(found) == 52
 
 
@@ -179,8 +179,8 @@ def test_digests_of_other_frames_are_others() -> None:
 def test_columns_of_a_public_frame_have_any_name(name: str) -> None:
     values = [None, {name: 1, "b": "x"}]
     one = pl.DataFrame({name: values, "b": [1.5, None]})
-    assert digest(held(one)) != digest(held(one.rename({"b": "c"})))
-    assert digest(held(one)) != digest(held(one.reverse()))
+    assert digest(freeze(one)) != digest(freeze(one.rename({"b": "c"})))
+    assert digest(freeze(one)) != digest(freeze(one.reverse()))
 
 
 def test_texts_do_not_run_into_each_other() -> None:

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 import dpframe as dp
 from dpframe.aggregates.reconstructed_error import RunError
 from dpframe.core.budget import Budget
-from dpframe.core.tree import forms_of, written
+from dpframe.core.tree import forms_of, wire_name
 from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import (
     MECHANISMS,
@@ -160,7 +160,7 @@ def test_fields_are_those_of_the_code(part: type, form: str) -> None:
     named = form in codec.KINDS
     properties = DEFINITIONS[form if named else NAMES[form]]["properties"]
     said = forms_of(part)[form]
-    fields = [written(field) for field in dataclasses.fields(part) if field.name not in said]
+    fields = [wire_name(field) for field in dataclasses.fields(part) if field.name not in said]
     if part is dp.Plan:
         session = [*DEFINITIONS["session"]["properties"]]
         assert session == ["remaining", "share", "budget"]

@@ -495,7 +495,7 @@ def test_all_norms_of_a_number_follow_from_its_draw(spend: Any, unit: dp.Rows, g
                 norm = getattr(release.exact, name) * times
                 exact = replace(release.exact, **{name: norm})
                 shown = replace(
-                    release, exact=exact, sensitivity=exact.scaled(release.step).public()
+                    release, exact=exact, sensitivity=exact.scale(release.step).public()
                 )
                 wrong = with_release(plan, i, shown)
                 assert disagreement(wrong, plan.physical) is not None, (name, times)

@@ -52,7 +52,7 @@ class Planned:
         upto, row = np.append(0, np.cumsum(rows)).tolist(), self.part.row
         found, total = {}, upto[-1]
         goals = [int(d * row) * total for d in self.part.parts]
-        for chosen in combinations_with_replacement(range(len(rows)), self.part.chosen):
+        for chosen in combinations_with_replacement(range(len(rows)), self.part.picks):
             ranks = pairwise([0, *(upto[c] for c in chosen), total])
             away = (abs(row * (b - a) - goal) for (a, b), goal in zip(ranks, goals, strict=True))
             found[chosen] = Fraction(-sum(away), 2 * row)

@@ -406,7 +406,7 @@ def released(query: dp.PrivateQuery, numbers: Callable[[], int]) -> pl.DataFrame
     groups = 1 if inner.groups is None else inner.groups.size
     noisy: dict[Any, Any] = {}
     for part, mechanism in (key for aggregate in inner.aggregates for key in aggregate.keys):
-        shape = (groups, part.chosen if isinstance(part, Selection) else 1)
+        shape = (groups, part.picks if isinstance(part, Selection) else 1)
         found = np.array([numbers() for _ in range(math.prod(shape))], dtype=np.int64)
         if isinstance(part, Selection):
             found %= part.candidates

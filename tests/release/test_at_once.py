@@ -198,7 +198,7 @@ def test_the_error_of_a_tuple_is_that_of_parts_that_add_up_to_nothing() -> None:
         parts = rng.laplace(scale=2, size=(400_000, m + 1))
         kept = parts[np.abs(parts.sum(axis=1)) < 0.1]
         squares = (np.cumsum(kept, axis=1)[:, :-1] ** 2).sum(axis=1).mean()
-        assert part.expected() == pytest.approx(squares, rel=0.08)
+        assert part.expected_error() == pytest.approx(squares, rel=0.08)
 
 
 def test_places_are_taken_evenly() -> None:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.core.tree import shortened, visible
+from dpframe.core.tree import shorten, visible
 from tests.golden.queries import QUERIES, SECRET, Golden
 
 each = pytest.mark.parametrize("golden", QUERIES, ids=lambda golden: golden.name)
@@ -80,7 +80,7 @@ def test_only_releases_leave_the_private_part(golden: Golden) -> None:
     assert outside == releases | outputs
     assert len(inside) == 1 + len(plan.steps) + (plan.grouping is not None)
     assert [nodes(diagram)[f"risk{i + 1}"] for i in range(len(plan.risks))] == [
-        shortened(visible(risk), 120) for risk in plan.risks
+        shorten(visible(risk), 120) for risk in plan.risks
     ]
     links = edges(diagram)
     assert not risks & {name for link in links for name in link}

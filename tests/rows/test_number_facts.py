@@ -156,7 +156,7 @@ def test_remainders_lie_between_zero_and_the_divisor() -> None:
         divisor = Domain(FLOAT64, nullable=False, interval=interval(lo, hi))
         dividend = Domain(FLOAT64, nullable=False, interval=interval(-9.0, 9.0))
         found = domain(rest, {"x": dividend, "y": divisor}).interval
-        assert found.bounded
+        assert found.is_bounded
         assert least - 1e-9 < found.ends[0] <= least
         assert most <= found.ends[1] < most + 1e-9
 

@@ -331,8 +331,8 @@ def test_far_and_wide_candidates_are_proposed_in_few_tries(
         tried.append(found is not None)
         return found
 
-    inside = ordered._drawn_inside
-    monkeypatch.setattr(ordered, "_drawn_inside", counting)
+    inside = ordered._draw_inside
+    monkeypatch.setattr(ordered, "_draw_inside", counting)
     line: Any = Many(tuple(key >> max(0, 44 - places) for key in keys), 1 << places)
     if len({*line.keys}) < len(keys):
         line = Many(tuple(range(5, 5 + len(keys))), 1 << places)

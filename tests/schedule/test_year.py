@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpframe.workloads.prefix_sums import SquareRoot, squared
+from dpframe.workloads.prefix_sums import SquareRoot, sum_of_squares
 from tests.ledger.ledgers import Place
 from tests.schedule.year import POINTS, SITES, Year
 from tests.streams.nights import column
@@ -128,7 +128,7 @@ def errors(year: Year) -> tuple[float, float]:
     strategy = SquareRoot(year.nights)
     norm = column(strategy, 1).l2_squared
     expected = SITES * sum(
-        squared(strategy.total_factors(period)) * norm / (2 * float(STREAM))
+        sum_of_squares(strategy.total_factors(period)) * norm / (2 * float(STREAM))
         for period in range(year.nights)
     )
     return (squares / expected) ** 0.5, (squares / each_night) ** 0.5

@@ -228,4 +228,4 @@ def test_a_wrong_inverse_is_caught(monkeypatch: Patch) -> None:
     monkeypatch.setattr(prefix_sums, "prefix_inverse", lambda length: right(length) * 1.001)
     with pytest.raises(AssertionError):
         totals_are_exact(monkeypatch)
-    assert released.filled  # the module that uses it
+    assert released.fill_gaps  # the module that uses it

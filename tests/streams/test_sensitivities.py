@@ -18,7 +18,7 @@ import dpframe as dp
 from dpframe.aggregates.draw import part_of
 from dpframe.frames.nights import first_limits
 from dpframe.frames.schedule import Schedule
-from dpframe.workloads import PeriodTree, SquareRoot, best_tree, squared
+from dpframe.workloads import PeriodTree, SquareRoot, best_tree, sum_of_squares
 from tests.laws.amounts import amounts
 from tests.streams.nights import (
     KEYS,
@@ -258,11 +258,11 @@ def test_the_error_of_a_year_is_that_of_the_formula() -> None:
     squares = list(itertools.accumulate(x * x for x in c))
     formula = math.sqrt(sum(squares) / days * squares[-1])
     norm = column(sums, 1).l2_squared
-    each = [squared(sums.total_factors(t)) * norm for t in range(days)]
+    each = [sum_of_squares(sums.total_factors(t)) * norm for t in range(days)]
     assert math.sqrt(sum(each) / days) == pytest.approx(formula, rel=1e-3)
     assert formula == pytest.approx(2.78, abs=0.01)
     assert formula < 0.25 * math.sqrt(days)
     daily = math.sqrt(sum(range(1, days + 1)) / days)
     tree = best_tree(days)
-    levels = [tree.levels**2 * squared(tree.total_factors(t)) for t in range(days)]
+    levels = [tree.levels**2 * sum_of_squares(tree.total_factors(t)) for t in range(days)]
     assert math.sqrt(sum(levels) / days) < 0.7 * daily

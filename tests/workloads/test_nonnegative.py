@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.workloads import apportioned, nearest_nonnegative, whole_deviation
+from dpframe.workloads import apportion, nearest_nonnegative, whole_deviation
 
 Kept = tuple[bool, ...]
 
@@ -132,7 +132,7 @@ def test_no_table_errs_more_than_it_did_and_sparse_ones_much_less(
         noisy += (exact.sum() + rng.normal(0, 6.0) - noisy.sum()) / noisy.size
         variances = {k: 36.0 * noisy.size / margin(noisy, k).size for k in kept}
         variances[(False,) * len(shape)] = 36.0
-        whole = apportioned(
+        whole = apportion(
             nearest_nonnegative({k: margin(noisy, k) for k in kept}, variances, shape)
         )
         for k in kept:
@@ -164,7 +164,7 @@ def test_tables_by_pairs_of_columns_err_less_although_nothing_is_known_of_cells(
     noisy = exact + (noisy - exact) / np.sqrt(noisy.size / 400)
     variances = {k: float(((margin(noisy - exact, k)) ** 2).mean()) for k in kept}
     tables = {k: margin(noisy, k) for k in kept}
-    found = apportioned(nearest_nonnegative(tables, variances, shape))
+    found = apportion(nearest_nonnegative(tables, variances, shape))
     squares = [((margin(found, k) - margin(exact, k)) ** 2).mean() for k in kept]
     assert np.mean(squares) < 0.9 * np.mean([*variances.values()])
 
@@ -172,7 +172,7 @@ def test_tables_by_pairs_of_columns_err_less_although_nothing_is_known_of_cells(
 @given(tables())
 def test_whole_cells_are_near_and_so_is_every_sum_of_leading_axes(table: Any) -> None:
     cells = np.abs(table)
-    whole = apportioned(cells)
+    whole = apportion(cells)
     assert whole.dtype == np.int64
     assert whole.min() >= 0
     tolerance = 1e-9 * cells.sum()
@@ -184,13 +184,13 @@ def test_whole_cells_are_near_and_so_is_every_sum_of_leading_axes(table: Any) ->
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.integers(0, 2**32))
 def test_whole_cells_stay_as_they_are(shape: list[int], seed: int) -> None:
     table = np.random.default_rng(seed).integers(0, 1_000, shape)
-    assert (apportioned(table.astype(np.float64)) == table).all()
+    assert (apportion(table.astype(np.float64)) == table).all()
 
 
 @pytest.mark.parametrize("value", [0.02, 0.4999, 0.51, 0.9])
 def test_equal_cells_do_not_all_go_into_one_column(value: float) -> None:
     cells = np.full((9, 16, 7, 5), value)
-    whole = apportioned(cells)
+    whole = apportion(cells)
     for kept in sets_of(4):
         off = np.abs(margin(whole, kept) - margin(cells, kept)).max()
         assert off <= 3 + 3 * np.sqrt(value * cells.size / margin(cells, kept).size)
@@ -199,7 +199,7 @@ def test_equal_cells_do_not_all_go_into_one_column(value: float) -> None:
 @pytest.mark.parametrize("most", [1e15, 1e18, 1e300])
 def test_cells_of_any_size_are_made_whole(most: float) -> None:
     cells = np.array([[most, 0.0, 0.3], [most / 3, 1.5, 0.0]])
-    whole = apportioned(cells)
+    whole = apportion(cells)
     assert whole.min() >= 0
     assert whole[0, 0] > whole[1, 0] > 2**48
 
@@ -212,7 +212,7 @@ def test_many_cells_are_made_whole_in_blocks_and_margins_stay_near(kind: str) ->
         cells *= rng.random(cells.shape) < 0.05
     elif kind == "heavy":
         cells = cells**4 / 24
-    whole = apportioned(cells)
+    whole = apportion(cells)
     assert whole.min() >= 0
     assert whole.sum() == round(cells.sum())
     for kept in sets_of(4):
@@ -223,14 +223,14 @@ def test_many_cells_are_made_whole_in_blocks_and_margins_stay_near(kind: str) ->
 
 def test_they_are_the_same_every_time() -> None:
     cells = np.random.default_rng(5).random((20, 30))
-    assert (apportioned(cells) == apportioned(cells.copy())).all()
+    assert (apportion(cells) == apportion(cells.copy())).all()
 
 
 @pytest.mark.parametrize("shape", [(100, 40, 30), (1000, 120), (40, 5, 30, 20), (2, 300, 200, 1)])
 def test_which_margins_pay_for_whole_cells(shape: tuple[int, ...]) -> None:
     generator = np.random.default_rng(5)
     cells = np.where(generator.random(shape) < 0.6, generator.random(shape), 0.0)
-    off = apportioned(cells) - cells
+    off = apportion(cells) - cells
     for kept in itertools.product((False, True), repeat=len(shape)):
         moved = off.sum(axis=tuple(i for i, k in enumerate(kept) if not k))
         most = whole_deviation(kept, shape)

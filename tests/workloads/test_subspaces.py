@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.workloads.rebuild import Filter, joined
+from dpframe.workloads.rebuild import Filter, sum_margins
 
 Kept = tuple[bool, ...]
 shapes = st.lists(st.integers(2, 5), min_size=1, max_size=4).map(tuple)
@@ -66,5 +66,5 @@ def test_margins_are_joined(shape: tuple[int, ...], seed: int, data: Any) -> Non
     }
     before = {k: table.copy() for k, table in margins.items()}
     expected = sum((np.broadcast_to(table, shape) for table in margins.values()), np.zeros(shape))
-    assert joined(shape, margins) == pytest.approx(expected)
+    assert sum_margins(shape, margins) == pytest.approx(expected)
     assert all((margins[k] == table).all() for k, table in before.items())

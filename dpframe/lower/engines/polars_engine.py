@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import polars as pl
 
-from dpframe.core.exact import as_given
+from dpframe.core.exact import show_input
 from dpframe.errors import InvalidBounds, UnsupportedOperation, require
 from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.forked import mark_used, require_threads
@@ -95,8 +95,8 @@ def bytes_of(memory: object) -> int:
     size = 0 if found is None else math.floor(_factor(found[2]) * float(found[1]))
     if not size:
         raise InvalidBounds(
-            f"memory={as_given(memory)} is not an amount of memory",
-            where=f"session.protect(..., memory={as_given(memory)})",
+            f"memory={show_input(memory)} is not an amount of memory",
+            where=f"session.protect(..., memory={show_input(memory)})",
             remedy=('write for example memory="2GB" or a number of bytes', 'write memory="auto"'),
         )
     return size
