@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -19,6 +19,9 @@ from dpframe.core.parameters import NotAValue, Parameter
 from dpframe.core.tree import Literal
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.operation import Operand, Values
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 MAX_DEPTH = 150
 MAX_NODES = 20_000
@@ -65,7 +68,7 @@ class _Measured(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: Any) -> int:
+    def write(self, data: Buffer) -> int:
         part = bytes(data)
         self.parts.append(part)
         self._size += len(part)

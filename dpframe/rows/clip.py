@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -36,6 +36,7 @@ from dpframe.rows.operands import (
 )
 from dpframe.rows.operation import (
     Namespace,
+    Node,
     Operand,
     RowMethod,
     constant,
@@ -44,6 +45,9 @@ from dpframe.rows.operation import (
     spell_out,
 )
 from dpframe.rows.polars_dtypes import to_polars
+
+_End: TypeAlias = "float | pl.Expr | None"
+"""An end of an interval as Polars takes it."""
 
 # Clamping between bounds that differ from row to row.
 
@@ -172,7 +176,7 @@ class Clip(RowMethod):
     hi: Scalar
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
         source, *bounds = operands
         has_lo, has_hi = bool(params["has_min"]), bool(params["has_max"])
         if any(not isinstance(operand(bound), Literal) for bound in bounds):
@@ -280,7 +284,7 @@ def _clamped(known: Interval, bounds: Interval) -> Interval:
     return Interval(clamp(known.lo, bounds.lo), clamp(known.hi, bounds.hi))
 
 
-def _whole_end(ns: Namespace, end: Fraction | None) -> Any:
+def _whole_end(ns: Namespace, end: Fraction | None) -> _End:
     """A bound of whole numbers; Polars before 1.33 takes a plain one beyond Int64 for null."""
     if end is None:
         return None
@@ -289,7 +293,7 @@ def _whole_end(ns: Namespace, end: Fraction | None) -> Any:
     return ns.lit(number, dtype=to_polars(INT128)) if beyond and ns is pl else number
 
 
-def _clamp(expression: pl.Expr, lo: Any, hi: Any) -> pl.Expr:
+def _clamp(expression: pl.Expr, lo: _End, hi: _End) -> pl.Expr:
     if lo is None and hi is None:
         return expression
     return expression.clip(lo, hi)

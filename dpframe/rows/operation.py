@@ -52,7 +52,11 @@ class Values:
 
 
 Operand: TypeAlias = "Tree | Values"
-Reader: TypeAlias = "Callable[[Sequence[Operand], Any], Tree]"
+Node: TypeAlias = "Any"
+"""A part of an expression in Polars' JSON form, as deep as each reader knows it: parameters of a
+function, for example. What has another form may raise what Python raises.
+"""
+Reader: TypeAlias = "Callable[[Sequence[Operand], Node], Tree]"
 """Makes the tree of a function from its operands and its parameters in Polars' form."""
 
 
@@ -117,8 +121,8 @@ _TYPES: Mapping[str, tuple[Callable[[object], bool], str]] = {
 
 
 def require_type(value: object, kind: str, what: str) -> None:
-    """Refuse a constant that is not of the type of its field, or an integer beyond 64 bits. A number
-    that is used as a float may be as large as a float.
+    """Refuse a constant that is not of the type of its field, or an integer beyond 64 bits. A
+    number that is used as a float may be as large as a float.
     """
     if value is None and kind.endswith(" | None"):
         return
@@ -217,7 +221,7 @@ class PlainOperation(RowOperation):
     def __hash__(self) -> int:
         return hash(self.name)
 
-    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(self, operands: Sequence[Operand], params: Node) -> Tree:
         """What a function of Polars means, from its operands and its parameters in Polars' form."""
         return self.of(*operands)
 
@@ -226,7 +230,7 @@ class PlainOperation(RowOperation):
 
 
 @cache
-def _fields(kind: Any) -> tuple[Field[Any], ...]:
+def _fields(kind: Any) -> tuple[Field[object], ...]:
     """The constants of a class that `operation` has made a dataclass."""
     return fields(kind)
 
@@ -306,7 +310,7 @@ class RowMethod(RowOperation):
         return f"the {cls.called.get(name, name)} of {cls.method}"
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
         """What a function of Polars means, from its operands and its parameters in Polars' form.
 
         Parameters of another form than today's may raise what Python raises; the caller refuses the
@@ -332,7 +336,7 @@ class RowMethod(RowOperation):
         return cls(**values).of(*sources)
 
     @classmethod
-    def parameters(cls, params: Any) -> Mapping[str, Any]:
+    def parameters(cls, params: Node) -> Mapping[str, object]:
         """Constants by their names, from the parameters in Polars' form; one may stand alone."""
         return params if isinstance(params, Mapping) else {_fields(cls)[-1].name: params}
 
@@ -388,7 +392,7 @@ Kind: TypeAlias = "PlainOperation | type[RowMethod]"
 
 
 @cache
-def _sorted_names(kind: Any) -> tuple[str, ...]:
+def _sorted_names(kind: object) -> tuple[str, ...]:
     return tuple(sorted(field.name for field in _fields(kind)))
 
 
