@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fractions import Fraction
 from functools import reduce
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import narwhals.stable.v2 as nw
 import polars as pl
@@ -24,9 +24,12 @@ import polars as pl
 from dpframe.core.dtypes import FLOAT32, INT64, INT128, NULL, DType, Scalar, duration_type
 from dpframe.core.interval import EVERYTHING, Interval, interval
 from dpframe.errors import UnsupportedOperation
-from dpframe.lower.engines.engine import unsupported
+from dpframe.lower.engines.engine import OfEngine, unsupported
 from dpframe.rows.constants import constant_type
 from dpframe.rows.operands import INT64_LIMITS
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDType
 
 INT64_RANGE = interval(*INT64_LIMITS)
 ROWS = interval(0, 2**62)
@@ -136,10 +139,10 @@ class Dialect(ABC):
 
     @property
     @abstractmethod
-    def wide_type(self) -> Any:
+    def wide_type(self) -> IntoDType:
         """The Narwhals type of whole numbers of 126 bits and more."""
 
-    def moment(self, value: Any, dtype: DType) -> nw.Expr:
+    def moment(self, value: Scalar, dtype: DType) -> nw.Expr:
         """A constant date or time."""
         return nw.lit(value, self.native_type(dtype))
 
@@ -155,31 +158,31 @@ class Dialect(ABC):
         return None
 
     @abstractmethod
-    def native_frame(self, frame: pl.DataFrame) -> Any:
+    def native_frame(self, frame: pl.DataFrame) -> OfEngine:
         """A public frame as one of the engine's."""
 
     @abstractmethod
-    def positional(self, native: Any, names: Sequence[str]) -> Any:
+    def positional(self, native: OfEngine, names: Sequence[str]) -> OfEngine:
         """A frame with its columns renamed by position, and plain: text without a collation."""
 
     @abstractmethod
-    def with_hash(self, native: Any, name: str, parts: Sequence[str], salt: int) -> Any:
+    def with_hash(self, native: OfEngine, name: str, parts: Sequence[str], salt: int) -> OfEngine:
         """A frame with one more column: the engine's hash of others, and of the salt."""
 
     @abstractmethod
-    def with_written(self, native: Any, columns: Mapping[str, str]) -> Any:
+    def with_written(self, native: OfEngine, columns: Mapping[str, str]) -> OfEngine:
         """A frame with more columns, each written in SQL."""
 
     @abstractmethod
     def with_position(
-        self, native: Any, name: str, within: Sequence[str], order: Sequence[str]
-    ) -> Any:
+        self, native: OfEngine, name: str, within: Sequence[str], order: Sequence[str]
+    ) -> OfEngine:
         """A frame with one more column: the place of each row, from 1, among those with the same
         values of `within`, sorted by `order` with nulls first. Engines do this faster than
         counting up to a row, the only method of Narwhals.
         """
 
-    def gathered(self, native: Any, names: Sequence[str]) -> Any:
+    def gathered(self, native: OfEngine, names: Sequence[str]) -> OfEngine:
         """The same rows, those with equal values of some columns on one machine, where an engine
         has several and does not see on its own that it saves work later.
         """
@@ -201,7 +204,7 @@ class Dialect(ABC):
         """The error for something that does not run on this engine."""
         return unsupported(what, self.label)
 
-    def native_type(self, dtype: DType) -> Any:
+    def native_type(self, dtype: DType) -> IntoDType:
         """The Narwhals type."""
         if dtype == INT128:
             return self.wide_type
@@ -211,7 +214,8 @@ class Dialect(ABC):
             return nw.Int64
         if dtype.name not in _NATIVE or not self.has_type(dtype):
             raise self.refused(f"the type {dtype}")
-        return getattr(nw, _NATIVE[dtype.name])
+        found: IntoDType = getattr(nw, _NATIVE[dtype.name])
+        return found
 
     def has_type(self, dtype: DType) -> bool:
         """Whether values of the type can be used."""

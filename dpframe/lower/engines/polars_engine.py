@@ -285,7 +285,7 @@ class PolarsEngine(Engine):
     def frame(self, data: pl.LazyFrame) -> pl.LazyFrame:
         return data
 
-    def empty(self, data: Any, schema: pl.Schema) -> pl.LazyFrame:
+    def empty(self, data: object, schema: pl.Schema) -> pl.LazyFrame:
         return pl.LazyFrame(schema=schema)
 
     def schema_now(self, data: pl.LazyFrame) -> pl.Schema | None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from glob import escape, glob
 from io import BytesIO
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -23,6 +23,12 @@ from polars.io.plugins import register_io_source
 from dpframe.errors import EngineError, UnsupportedOperation
 from dpframe.rows.failures import FAILURES, NOTHING_PUSHED
 from dpframe.rows.layouts import unordered
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    from pyarrow.dataset import Dataset, Fragment  # type: ignore[import-untyped]
 
 # The datasets of pyarrow that can be read for any values.
 #
@@ -39,7 +45,7 @@ _WRAPS: Final = "parquet-cpp"
 """The writer whose differences of 32-bit integers have 32 bits: pyarrow itself."""
 
 
-def require_readable(dataset: Any) -> None:
+def require_readable(dataset: Dataset) -> None:
     """Refuse a dataset in which one row can stop pyarrow.
 
     Raises
@@ -71,7 +77,7 @@ def require_readable(dataset: Any) -> None:
         )
 
 
-def without_filter(dataset: Any) -> tuple[Any, Any]:
+def without_filter(dataset: Dataset) -> tuple[Dataset, pc.Expression | None]:
     """A dataset without the filter that its owner gave it, and that filter: pyarrow skips rows by
     statistics where it reads, and decides for each row alone where that is in memory.
 
@@ -80,7 +86,7 @@ def without_filter(dataset: Any) -> tuple[Any, Any]:
     UnsupportedOperation
         If it is unknown whether there is one.
     """
-    import pyarrow.compute as pc  # type: ignore[import-untyped]
+    import pyarrow.compute as pc
 
     stated = getattr(dataset, "_scan_options", None)
     if stated == {}:
@@ -97,7 +103,7 @@ def without_filter(dataset: Any) -> tuple[Any, Any]:
     )
 
 
-def _require_stated_folders(dataset: Any) -> None:
+def _require_stated_folders(dataset: Dataset) -> None:
     """Refuse a dataset of pyarrow that guesses types of columns from the names of its folders: only
     such a one has values of these columns at hand.
 
@@ -126,7 +132,7 @@ def _require_stated_folders(dataset: Any) -> None:
         )
 
 
-def _stops(fragment: Any, dataset: Any) -> set[tuple[str, str]]:
+def _stops(fragment: Fragment, dataset: Dataset) -> set[tuple[str, str]]:
     """Why a row of a part of a dataset can stop pyarrow, and what to protect instead."""
     kind = getattr(getattr(fragment, "format", None), "default_extname", None)
     if kind is not None and kind not in _TYPED:
@@ -158,11 +164,11 @@ def _stops(fragment: Any, dataset: Any) -> set[tuple[str, str]]:
     return set()
 
 
-def _shared(schema: Any, dataset: Any) -> list[str]:
+def _shared(schema: pa.Schema, dataset: Dataset) -> list[str]:
     return [name for name in schema.names if name in dataset.schema.names]
 
 
-def _fits(stored: Any, stated: Any) -> bool:
+def _fits(stored: pa.DataType, stated: pa.DataType) -> bool:
     """Whether all values of a type are values of another one."""
     import pyarrow.types as types  # type: ignore[import-untyped]
 
@@ -179,7 +185,7 @@ def _fits(stored: Any, stated: Any) -> bool:
     return same and bool(stored.bit_width <= stated.bit_width)
 
 
-def _takes_differences(footer: Any) -> bool:
+def _takes_differences(footer: pq.FileMetaData) -> bool:
     """Whether a column of 32-bit integers is, or with other values would be, stored as differences
     by a writer that may use more bits for them.
 
@@ -479,7 +485,7 @@ def _states_order(file: str) -> bool:
 
 @lru_cache(maxsize=4 * _MOST_FILES)
 def _footer_states_order(file: str, changed: int, size: int) -> bool:
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    import pyarrow.parquet as pq
 
     try:
         footer = pq.read_metadata(file)
@@ -515,7 +521,7 @@ def _require_readable_sources(frame: pl.LazyFrame, kinds: set[str]) -> None:
         )
 
 
-def _require_whole_dataset(dataset: Any) -> None:
+def _require_whole_dataset(dataset: Dataset) -> None:
     """Refuse a scan of a dataset that its owner filtered: pyarrow skips rows by statistics there.
     And one that a row can stop.
     """
@@ -562,7 +568,7 @@ def require_no_pushdown() -> None:
         columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
     ) -> Iterator[pl.DataFrame]:
         handed.append(predicate is not None)
-        made: Any = pl.DataFrame({"a": [1, 2, 2], "b": [0.5, 2.0, None]}, schema=schema)
+        made = pl.DataFrame({"a": [1, 2, 2], "b": [0.5, 2.0, None]}, schema=schema)
         made = made if columns is None else made.select(columns)
         yield made if predicate is None else made.filter(predicate)
 
