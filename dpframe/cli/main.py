@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from dpframe import demo
 from dpframe.cli import audit, ledger, plans, run
@@ -119,11 +119,13 @@ def _failed(log: Log | None, name: str, message: str, line: str, code: int) -> N
         log.say("failure", {"error": name, "message": message, "code": code})
 
 
-def _refused(error: DPFrameError, opened: dict[str, Any], log: Log | None, *, as_json: bool) -> int:
+def _refused(
+    error: DPFrameError, opened: dict[str, object], log: Log | None, *, as_json: bool
+) -> int:
     name = type(error.error if isinstance(error, BadInput) else error).__name__
     lost = error.result if isinstance(error, NotWritten) else None
     if as_json:
-        record: dict[str, Any] = {"error": name, "message": str(error)} | opened
+        record: dict[str, object] = {"error": name, "message": str(error), **opened}
         print(json.dumps(record if lost is None else record | {"result": json.loads(lost)}))
     elif lost is not None:
         print(lost)
