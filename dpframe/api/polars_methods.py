@@ -6,10 +6,12 @@ session: ``session.collect(query, epsilon=...)`` runs it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
 
+from dpframe.api.expressions import IntoBounds, IntoColumn
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.query import PrivateQuery
 from dpframe.api.session import Session, Through
@@ -38,14 +40,21 @@ def dp_protect(
 
 
 @sealed
-def dp_count(frame: Any, column: Any = None, *, unit: Unit | str, **options: Any) -> PrivateQuery:
+def dp_count(
+    frame: object, column: IntoColumn | None = None, *, unit: Unit | str, **options: object
+) -> PrivateQuery:
     """A count of rows (or of a column's values) of a raw frame, for `session.collect`."""
     return _unbound(frame, unit).dp_count(column, **options)
 
 
 @sealed
 def dp_sum(
-    frame: Any, column: Any, bounds: Any = None, *, unit: Unit | str, **options: Any
+    frame: object,
+    column: IntoColumn,
+    bounds: IntoBounds | None = None,
+    *,
+    unit: Unit | str,
+    **options: object,
 ) -> PrivateQuery:
     """A sum over a raw frame, for `session.collect`."""
     return _unbound(frame, unit).dp_sum(column, bounds, **options)
@@ -53,7 +62,12 @@ def dp_sum(
 
 @sealed
 def dp_histogram(
-    frame: Any, column: Any, bins: Any = None, *, unit: Unit | str, **options: Any
+    frame: object,
+    column: IntoColumn,
+    bins: int | Iterable[object] | None = None,
+    *,
+    unit: Unit | str,
+    **options: object,
 ) -> PrivateQuery:
     """A histogram of a raw frame, for `session.collect`."""
     return _unbound(frame, unit).dp_histogram(column, bins, **options)
@@ -61,7 +75,12 @@ def dp_histogram(
 
 @sealed
 def dp_cdf(
-    frame: Any, column: Any, bins: Any = None, *, unit: Unit | str, **options: Any
+    frame: object,
+    column: IntoColumn,
+    bins: int | Iterable[object] | None = None,
+    *,
+    unit: Unit | str,
+    **options: object,
 ) -> PrivateQuery:
     """A distribution function of a raw frame, for `session.collect`."""
     return _unbound(frame, unit).dp_cdf(column, bins, **options)
@@ -69,13 +88,18 @@ def dp_cdf(
 
 @sealed
 def dp_argmax(
-    frame: Any, column: Any = None, score: Any = None, *, unit: Unit | str, **options: Any
+    frame: object,
+    column: IntoColumn | None = None,
+    score: pl.Expr | None = None,
+    *,
+    unit: Unit | str,
+    **options: Any,
 ) -> PrivateQuery:
     """An argmax over a raw frame, for `session.collect`."""
     return _unbound(frame, unit).dp_argmax(column, score, **options)
 
 
-def _unbound(frame: Any, unit: Unit | str) -> PrivateFrame:
+def _unbound(frame: object, unit: Unit | str) -> PrivateFrame:
     who = as_unit(unit)
     source = protected_source(frame)
     table = {n: domain_of_dtype(t) for n, t in schema_from_polars(source.schema).items()}

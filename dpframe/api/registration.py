@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -42,13 +42,13 @@ class Method:
     def __init__(self, home: str, name: str) -> None:
         self._home, self._name = home, name
 
-    def __call__(self, owner: Any) -> Callable[..., Any]:
+    def __call__(self, owner: object) -> Callable[..., object]:
         found = self._function
         return functools.update_wrapper(functools.partial(found, owner), found)
 
     @property
-    def _function(self) -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(import_module(self._home), self._name)
+    def _function(self) -> Callable[..., object]:
+        found: Callable[..., object] = getattr(import_module(self._home), self._name)
         return found
 
     @property
@@ -56,7 +56,7 @@ class Method:
         return self._function.__doc__
 
     @property
-    def __wrapped__(self) -> Callable[..., Any]:
+    def __wrapped__(self) -> Callable[..., object]:
         """What signatures are read from."""
         return self._function
 
@@ -76,12 +76,14 @@ def register() -> None:
         )
 
 
-def _naming_methods(before: Callable[[pl.Expr, str], Any] | None) -> Callable[[pl.Expr, str], Any]:
+def _naming_methods(
+    before: Callable[[pl.Expr, str], object] | None,
+) -> Callable[[pl.Expr, str], object]:
     """What answers for attributes that expressions do not have: as before, and of ``dp_`` methods
     with what to write instead.
     """
 
-    def lacking(expression: pl.Expr, name: str) -> Any:
+    def lacking(expression: pl.Expr, name: str) -> object:
         if name.startswith("dp_"):
             import_module("dpframe.api.expressions").refuse_method(expression, name)
         if before is not None:
@@ -94,6 +96,11 @@ def _naming_methods(before: Callable[[pl.Expr, str], Any] | None) -> Callable[[p
     return lacking
 
 
-def _add(register_namespace: Any, owner: type, name: str, method: Method) -> None:
+def _add(
+    register_namespace: Callable[[str], Callable[..., object]],
+    owner: type,
+    name: str,
+    method: Method,
+) -> None:
     if not hasattr(owner, name):
         register_namespace(name)(method)

@@ -7,7 +7,7 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fnmatch import fnmatchcase
@@ -15,7 +15,7 @@ from functools import cache
 from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -50,7 +50,7 @@ from dpframe.frames.joins import joined
 from dpframe.frames.relation import Relation
 from dpframe.lower import Execution, require_threads
 from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed, planning_engine
-from dpframe.lower.engines.engine import Engine
+from dpframe.lower.engines.engine import Engine, OfEngine
 from dpframe.lower.engines.polars_engine import (
     NOT_PUSHING,
     POLARS,
@@ -75,6 +75,9 @@ from dpframe.redaction import location
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.layouts import unordered
 from dpframe.rows.polars_dtypes import from_polars, schema_from_polars
+
+if TYPE_CHECKING:
+    from polars._typing import PolarsDataType
 
 # Check once, on constants and before it gets data, that an engine computes as expected.
 #
@@ -133,11 +136,11 @@ def _rows() -> pl.DataFrame:
     )
 
 
-_INTS: Any = {"row": pl.Int64, "i": pl.Int64, "n": pl.Int64}
+_INTS: Mapping[str, PolarsDataType] = {"row": pl.Int64, "i": pl.Int64, "n": pl.Int64}
 
 
 @cache
-def _expected() -> list[Any]:
+def _expected() -> list[object]:
     return _tables(POLARS, _rows().lazy())
 
 
@@ -152,7 +155,7 @@ def _query() -> Query:
     return pipeline.ask(relation, groups, [spec._spec for spec in specs])
 
 
-def _tables(engine: Engine, data: Any) -> list[Any]:
+def _tables(engine: Engine, data: object) -> list[object]:
     """The exact tables of the query."""
     query = _query()
     tables = list(
@@ -165,7 +168,7 @@ def _tables(engine: Engine, data: Any) -> list[Any]:
     return [_plain(found[table]) for table in tables]
 
 
-def _plain(cells: CellCounts) -> list[Any]:
+def _plain(cells: CellCounts) -> list[object]:
     parts = (cells.groups, cells.cells, cells.values, cells.size)
     return [p if p is None or isinstance(p, int) else np.asarray(p).tolist() for p in parts]
 
@@ -409,7 +412,7 @@ class Source:
 
     def __init__(
         self,
-        data: Any,
+        data: OfEngine,
         engine: Engine = POLARS,
         schema: pl.Schema | None = None,
         given: object = None,
@@ -467,7 +470,11 @@ class Source:
         return {token: self.schema}
 
     def _unread(
-        self, schema: pl.Schema, reader: Callable[[], Source], remarks: tuple[str, ...], owners: Any
+        self,
+        schema: pl.Schema,
+        reader: Callable[[], Source],
+        remarks: tuple[str, ...],
+        owners: tuple[Source, tuple[str, str]] | None,
     ) -> Source:
         """A source whose data `reader` opens when a query runs."""
         return Source(
