@@ -178,8 +178,7 @@ def _known(name: str) -> str | None:
         cast.dt.year()  # some settings defer the check of the name to its first use
     except FAILURES:
         return None
-    zone: str | None = getattr(cast.dtype, "time_zone", None)
-    return zone
+    return getattr(cast.dtype, "time_zone", None)
 
 
 # Lists and Series that are constants of an expression: Arrow IPC streams of one column.

@@ -545,8 +545,7 @@ class Expression(Operators):
     ) -> Self:
         low = self >= lower_bound if closed in ("both", "left") else self > lower_bound
         high = self <= upper_bound if closed in ("both", "right") else self < upper_bound
-        both: Self = low & high
-        return both
+        return low & high
 
     def is_null(self) -> Self:
         return self.then(lambda _, a: a.having(a.expr.is_null(), BOOLEAN))
