@@ -46,6 +46,7 @@ from dpframe.sealed import all_sealed, has_rows
 Bound: TypeAlias = int | float | Decimal | Fraction | date | time | timedelta
 IntoBounds: TypeAlias = tuple[Bound, ...] | list[Any]
 """The range (low, high) of values."""
+IntoBins: TypeAlias = int | Iterable[object] | None
 IntoKeys: TypeAlias = Iterable[object] | Mapping[str, Iterable[object]] | pl.DataFrame | Keys
 """Public keys of groups."""
 Noise: TypeAlias = Literal["auto", "discrete_laplace", "discrete_gaussian", "discrete_staircase"]
@@ -349,9 +350,7 @@ class DPExpr(pl.Expr):
     def __pos__(self) -> DPExpr:
         return self
 
-    def __array_ufunc__(
-        self, ufunc: Callable[..., object], method: str, *inputs: object, **options: object
-    ) -> DPExpr:
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> DPExpr:
         """Arithmetic that begins with a number of NumPy, such as ``np.float64(2) * dp.count()``."""
         rule = _OPERATORS.get(ufunc.__name__)
         arrays = any(isinstance(operand, np.ndarray) for operand in inputs)

@@ -16,6 +16,7 @@ import polars as pl
 from dpframe import pipeline
 from dpframe.api.expressions import (
     DPExpr,
+    IntoBins,
     IntoBounds,
     IntoColumn,
     IntoKeys,
@@ -267,11 +268,9 @@ class Window:
     column: str | None  # The column of times, where they are no expression
 
 
-def window_of(
-    index: str | pl.Expr, every: str | timedelta, options: Mapping[str, object]
-) -> Window:
+def window_of(index: str | pl.Expr, every: str | timedelta, others: Mapping[str, object]) -> Window:
     """The windows of a call, if they are regular."""
-    for name, value in options.items():
+    for name, value in others.items():
         if name not in _ALLOWED:
             raise UnsupportedOperation(
                 f"group_by_dynamic has no argument {name!r}",
@@ -1050,11 +1049,7 @@ class PrivateFrame(NoRawAccess, Shortcuts):
     # -- aggregates -----------------------------------------------------------------------------
 
     def group_by(
-        self,
-        *by: object,
-        keys: IntoKeys | None = None,
-        maintain_order: bool = True,
-        **named_by: object,
+        self, *by: Any, keys: IntoKeys | None = None, maintain_order: bool = True, **named_by: Any
     ) -> GroupBy:
         """Group rows by public keys, by groups found in the data, or by the individual.
 
@@ -1273,7 +1268,7 @@ class PrivateFrame(NoRawAccess, Shortcuts):
         return function(self, *args, **kwargs)
 
     def dp_histogram(
-        self, column: IntoColumn, bins: int | Iterable[object] | None = None, **options: Any
+        self, column: IntoColumn, bins: IntoBins = None, **options: Any
     ) -> PrivateQuery:
         """See `dpframe.histogram`. Without a list, categories are chosen privately where the
         session has a delta: the result is then the number of rows by the values of the column.

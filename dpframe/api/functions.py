@@ -24,6 +24,7 @@ from dpframe.aggregates.sum import Sum
 from dpframe.api.expressions import (
     Counting,
     DPExpr,
+    IntoBins,
     IntoBounds,
     IntoColumn,
     Noise,
@@ -527,7 +528,7 @@ def _candidates(
 @sealed
 def histogram(
     column: IntoColumn,
-    bins: int | Iterable[object] | None = None,
+    bins: IntoBins = None,
     *,
     bounds: IntoBounds | None = None,
     other: bool = False,
@@ -580,7 +581,7 @@ def histogram(
 @sealed
 def cdf(
     column: IntoColumn,
-    bins: int | Iterable[object] | None = None,
+    bins: IntoBins = None,
     *,
     bounds: IntoBounds | None = None,
     nonnegative: bool = False,

@@ -17,6 +17,7 @@ from dpframe.aggregates.keys import GroupKeys
 from dpframe.api import functions
 from dpframe.api.expressions import (
     DPExpr,
+    IntoBins,
     IntoBounds,
     IntoColumn,
     dp_expressions,
@@ -186,14 +187,12 @@ class Shortcuts(ABC):
         return self.agg(functions.n_unique(column, **_unspent(options)))
 
     def dp_histogram(
-        self, column: IntoColumn, bins: int | Iterable[object] | None = None, **options: object
+        self, column: IntoColumn, bins: IntoBins = None, **options: object
     ) -> PrivateQuery:
         """See `dpframe.histogram`."""
         return self.agg(functions.histogram(column, bins, **_unspent(options)))
 
-    def dp_cdf(
-        self, column: IntoColumn, bins: int | Iterable[object] | None = None, **options: object
-    ) -> PrivateQuery:
+    def dp_cdf(self, column: IntoColumn, bins: IntoBins = None, **options: object) -> PrivateQuery:
         """See `dpframe.cdf`."""
         return self.agg(functions.cdf(column, bins, **_unspent(options)))
 

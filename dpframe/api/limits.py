@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -59,9 +59,6 @@ from dpframe.rows.comparison import IsBetween
 from dpframe.rows.fold import domain
 from dpframe.rows.logic import And, IsNotNan, Not, When
 
-if TYPE_CHECKING:
-    from polars._typing import PolarsDataType
-
 _STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
 _ROUND = tuple(int(step * 10**power) for power in range(1, 6) for step in _STEPS)
 BIN_ENDS: Final = (*range(1, 10), *_ROUND, 10**6)
@@ -72,7 +69,7 @@ _FINE = 64
 _NORMAL = 1.959963984540054
 """Within how many standard deviations a normal error is with 95%."""
 _NOT = "not compared: "
-COMPARED: Final[Mapping[str, PolarsDataType]] = {
+COMPARED: Final[Mapping[str, pl.DataType | type[pl.DataType]]] = {
     "limit": pl.String,
     "by": pl.List(pl.String),
     "n": pl.Int64,

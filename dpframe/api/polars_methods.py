@@ -6,12 +6,11 @@ session: ``session.collect(query, epsilon=...)`` runs it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
 
-from dpframe.api.expressions import IntoBounds, IntoColumn
+from dpframe.api.expressions import IntoBins, IntoColumn
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.query import PrivateQuery
 from dpframe.api.session import Session, Through
@@ -40,21 +39,14 @@ def dp_protect(
 
 
 @sealed
-def dp_count(
-    frame: object, column: IntoColumn | None = None, *, unit: Unit | str, **options: object
-) -> PrivateQuery:
+def dp_count(frame: Any, column: Any = None, *, unit: Unit | str, **options: Any) -> PrivateQuery:
     """A count of rows (or of a column's values) of a raw frame, for `session.collect`."""
     return _unbound(frame, unit).dp_count(column, **options)
 
 
 @sealed
 def dp_sum(
-    frame: object,
-    column: IntoColumn,
-    bounds: IntoBounds | None = None,
-    *,
-    unit: Unit | str,
-    **options: object,
+    frame: object, column: IntoColumn, bounds: Any = None, *, unit: Unit | str, **options: object
 ) -> PrivateQuery:
     """A sum over a raw frame, for `session.collect`."""
     return _unbound(frame, unit).dp_sum(column, bounds, **options)
@@ -62,12 +54,7 @@ def dp_sum(
 
 @sealed
 def dp_histogram(
-    frame: object,
-    column: IntoColumn,
-    bins: int | Iterable[object] | None = None,
-    *,
-    unit: Unit | str,
-    **options: object,
+    frame: object, column: IntoColumn, bins: IntoBins = None, *, unit: Unit | str, **options: object
 ) -> PrivateQuery:
     """A histogram of a raw frame, for `session.collect`."""
     return _unbound(frame, unit).dp_histogram(column, bins, **options)
@@ -75,12 +62,7 @@ def dp_histogram(
 
 @sealed
 def dp_cdf(
-    frame: object,
-    column: IntoColumn,
-    bins: int | Iterable[object] | None = None,
-    *,
-    unit: Unit | str,
-    **options: object,
+    frame: object, column: IntoColumn, bins: IntoBins = None, *, unit: Unit | str, **options: object
 ) -> PrivateQuery:
     """A distribution function of a raw frame, for `session.collect`."""
     return _unbound(frame, unit).dp_cdf(column, bins, **options)
@@ -88,12 +70,7 @@ def dp_cdf(
 
 @sealed
 def dp_argmax(
-    frame: object,
-    column: IntoColumn | None = None,
-    score: pl.Expr | None = None,
-    *,
-    unit: Unit | str,
-    **options: Any,
+    frame: object, column: Any = None, score: Any = None, *, unit: Unit | str, **options: Any
 ) -> PrivateQuery:
     """An argmax over a raw frame, for `session.collect`."""
     return _unbound(frame, unit).dp_argmax(column, score, **options)

@@ -54,7 +54,9 @@ from dpframe.simulate import Simulation, simulate
 from dpframe.simulate.runs import MOST_RUNS
 
 if TYPE_CHECKING:
-    from polars._typing import ColumnNameOrSelector, IntoExpr, IntoExprColumn
+    from polars._typing import IntoExpr
+
+    _Exprs: TypeAlias = IntoExpr | Iterable[IntoExpr]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -748,7 +750,7 @@ class PrivateQuery(NoRawAccess):
 
     def sort(
         self,
-        by: IntoExpr | Iterable[IntoExpr],
+        by: _Exprs,
         *more_by: IntoExpr,
         descending: bool | Sequence[bool] = False,
         nulls_last: bool | Sequence[bool] = False,
@@ -774,29 +776,23 @@ class PrivateQuery(NoRawAccess):
         """The last rows of the released result."""
         return self._verb("tail", lambda frame: frame.tail(n))
 
-    def top_k(
-        self, k: int, *, by: IntoExpr | Iterable[IntoExpr], reverse: bool | Sequence[bool] = False
-    ) -> Self:
+    def top_k(self, k: int, *, by: _Exprs, reverse: bool | Sequence[bool] = False) -> Self:
         """The rows of the released result with the largest noisy numbers."""
         return self._verb("top_k", lambda frame: frame.top_k(k, by=by, reverse=reverse))
 
-    def bottom_k(
-        self, k: int, *, by: IntoExpr | Iterable[IntoExpr], reverse: bool | Sequence[bool] = False
-    ) -> Self:
+    def bottom_k(self, k: int, *, by: _Exprs, reverse: bool | Sequence[bool] = False) -> Self:
         """The rows of the released result with the smallest noisy numbers."""
         return self._verb("bottom_k", lambda frame: frame.bottom_k(k, by=by, reverse=reverse))
 
-    def with_columns(self, *exprs: IntoExpr | Iterable[IntoExpr], **named: IntoExpr) -> Self:
+    def with_columns(self, *exprs: _Exprs, **named: IntoExpr) -> Self:
         """Add columns that are computed from the released result, such as shares of a total."""
         return self._verb("with_columns", lambda frame: frame.with_columns(*exprs, **named))
 
-    def select(self, *exprs: IntoExpr | Iterable[IntoExpr], **named: IntoExpr) -> Self:
+    def select(self, *exprs: _Exprs, **named: IntoExpr) -> Self:
         """Choose or compute columns of the released result."""
         return self._verb("select", lambda frame: frame.select(*exprs, **named))
 
-    def filter(
-        self, *predicates: IntoExprColumn | Iterable[IntoExprColumn] | bool, **constraints: object
-    ) -> Self:
+    def filter(self, *predicates: Any, **constraints: Any) -> Self:
         """Keep rows of the released result, such as those with large enough noisy numbers."""
         return self._verb("filter", lambda frame: frame.filter(*predicates, **constraints))
 
@@ -804,9 +800,7 @@ class PrivateQuery(NoRawAccess):
         """Rename columns of the released result."""
         return self._verb("rename", lambda frame: frame.rename(dict(mapping)))
 
-    def drop(
-        self, *columns: ColumnNameOrSelector | Iterable[ColumnNameOrSelector], strict: bool = True
-    ) -> Self:
+    def drop(self, *columns: Any, strict: bool = True) -> Self:
         """Leave out columns of the released result."""
         return self._verb("drop", lambda frame: frame.drop(*columns, strict=strict))
 

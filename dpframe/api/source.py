@@ -15,7 +15,7 @@ from functools import cache
 from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -76,9 +76,6 @@ from dpframe.rows.failures import FAILURES
 from dpframe.rows.layouts import unordered
 from dpframe.rows.polars_dtypes import from_polars, schema_from_polars
 
-if TYPE_CHECKING:
-    from polars._typing import PolarsDataType
-
 # Check once, on constants and before it gets data, that an engine computes as expected.
 #
 # Other programs speak the protocols of an engine, and settings change what expressions mean. So a
@@ -136,7 +133,7 @@ def _rows() -> pl.DataFrame:
     )
 
 
-_INTS: Mapping[str, PolarsDataType] = {"row": pl.Int64, "i": pl.Int64, "n": pl.Int64}
+_INTS: Mapping[str, type[pl.DataType]] = {"row": pl.Int64, "i": pl.Int64, "n": pl.Int64}
 
 
 @cache
@@ -470,11 +467,7 @@ class Source:
         return {token: self.schema}
 
     def _unread(
-        self,
-        schema: pl.Schema,
-        reader: Callable[[], Source],
-        remarks: tuple[str, ...],
-        owners: tuple[Source, tuple[str, str]] | None,
+        self, schema: pl.Schema, reader: Callable[[], Source], remarks: tuple[str, ...], owners: Any
     ) -> Source:
         """A source whose data `reader` opens when a query runs."""
         return Source(

@@ -345,9 +345,7 @@ class _Reader:
     def __init__(self, parameters: Mapping[str, Parameter]) -> None:
         self._parameters = parameters
 
-    def queries(
-        self, frame: PrivateFrame, found: Mapping[str, object]
-    ) -> PrivateQuery | list[PrivateQuery]:
+    def queries(self, frame: PrivateFrame, found: Mapping[str, object]) -> object:
         """The query, or the list of them."""
         given = found.get("query")
         if not isinstance(given, list):

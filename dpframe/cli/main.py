@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from dpframe import demo
 from dpframe.cli import audit, ledger, plans, run
@@ -119,9 +119,7 @@ def _failed(log: Log | None, name: str, message: str, line: str, code: int) -> N
         log.say("failure", {"error": name, "message": message, "code": code})
 
 
-def _refused(
-    error: DPFrameError, opened: dict[str, object], log: Log | None, *, as_json: bool
-) -> int:
+def _refused(error: DPFrameError, opened: dict[str, Any], log: Log | None, *, as_json: bool) -> int:
     name = type(error.error if isinstance(error, BadInput) else error).__name__
     lost = error.result if isinstance(error, NotWritten) else None
     if as_json:

@@ -15,7 +15,6 @@ from dpframe.ledger.budgets import New
 Option: TypeAlias = "tuple[str, dict[str, Any]]"
 """The name of an argument, and what to give argparse for it."""
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-"""What a command is added to."""
 
 
 def day(text: str) -> date:

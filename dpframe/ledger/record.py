@@ -153,9 +153,7 @@ COLUMNS = tuple(f.name for f in fields(Record))
 Row: TypeAlias = tuple[Any, ...]
 """A record as the tables hold it: its values in the order of `COLUMNS`. It may be forged."""
 Stored: TypeAlias = Any
-"""JSON of a record, which may be forged: what reads it says what it raises where it makes no
-sense.
-"""
+"""JSON of a record. It may be forged."""
 
 
 @dataclass(frozen=True, slots=True)

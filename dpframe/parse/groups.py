@@ -135,14 +135,12 @@ def _crossed(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return reduce(lambda a, b: a.join(b, how="cross", maintain_order="left_right"), frames)
 
 
-def _frame_of_list(
-    listed: Sequence[object], domains: Mapping[str, Domain], where: str
-) -> pl.DataFrame:
+def _frame_of_list(rows: list[object], domains: Mapping[str, Domain], where: str) -> pl.DataFrame:
     """The frame of values for one column, or of a tuple for each row."""
     names = list(domains)
     if len(names) == 1:
-        return _column(names[0], listed, domains[names[0]], where).to_frame()
-    if not all(isinstance(row, tuple) and len(row) == len(names) for row in listed):
+        return _column(names[0], rows, domains[names[0]], where).to_frame()
+    if not all(isinstance(row, tuple) and len(row) == len(names) for row in rows):
         raise MissingKeys(
             f"keys must cover all grouping columns: {', '.join(names)}",
             where=where,
@@ -151,7 +149,7 @@ def _frame_of_list(
                 "pass a list of tuples, or a DataFrame",
             ),
         )
-    columns = zip(*listed, strict=True) if listed else [() for _ in names]
+    columns = zip(*rows, strict=True) if rows else [() for _ in names]
     return pl.DataFrame(
         [_column(n, list(c), domains[n], where) for n, c in zip(names, columns, strict=True)]
     )

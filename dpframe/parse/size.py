@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import Any
 
 import polars as pl
 
@@ -19,9 +19,6 @@ from dpframe.core.parameters import NotAValue, Parameter
 from dpframe.core.tree import Literal
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.operation import Operand, Values
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 MAX_DEPTH = 150
 MAX_NODES = 20_000
@@ -68,7 +65,7 @@ class _Measured(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: Buffer) -> int:
+    def write(self, data: Any) -> int:
         part = bytes(data)
         self.parts.append(part)
         self._size += len(part)

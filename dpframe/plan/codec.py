@@ -193,9 +193,7 @@ def _decode_kind(hints: tuple[object, ...], data: Any, where: str) -> object:
     return _decode_fields(kind, {n: item for n, item in data.items() if n != "kind"}, where, name)
 
 
-def _decode_tuple(
-    args: tuple[object, ...], largest: int, data: object, where: str
-) -> tuple[object, ...]:
+def _decode_tuple(args: tuple[object, ...], largest: int, data: object, where: str) -> object:
     if not isinstance(data, list):
         raise Malformed(where)
     if args[-1] is not Ellipsis:

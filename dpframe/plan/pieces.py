@@ -13,9 +13,7 @@ from dpframe.core.units import Unit
 from dpframe.frames.definition import Json
 
 Fields: TypeAlias = "dict[str, Any]"
-"""An object in the document of a plan. What it holds is known by its digest, or once it was read;
-what reads it says what it raises for what no planner writes.
-"""
+"""An object in the document of a plan: what it holds is known once it was read."""
 
 
 @dataclass(frozen=True, slots=True)

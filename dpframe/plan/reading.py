@@ -87,15 +87,13 @@ _CLASSES: Final[Mapping[str, type]] = {
     )
     for name in forms_of(kind)
 }
-Definition: TypeAlias = Any
-"""A definition in a document, or a part of one, of a form that its reader knows. What has another
-form, which no planner writes, may raise `LookupError`, `TypeError` or `ValueError`.
-"""
+Said: TypeAlias = Any
+"""A part of a definition, whose form its reader knows; in another one Python raises an error."""
 _UNREAD = ("domain", "of_rows")
 """What is known of values, which nodes do not have."""
 
 
-def is_measurement(definition: Definition) -> bool:
+def is_measurement(definition: Said) -> bool:
     """Whether a part of an output's definition is drawn: it is no formula, and no public table."""
     formulas = "Column", "Literal", "Call"
     return definition.get("type", "DataFrame") not in (*formulas, "DataFrame")
@@ -116,7 +114,7 @@ def _call(operation: str, args: tuple[Tree, ...], options: Json) -> Call:
     return Call(cast("Any", _Operation(operation, Written(options))), args)
 
 
-def _literal(said: Definition, dtype: Any, parameter: Any) -> Literal:
+def _literal(said: Said, dtype: Any, parameter: Any) -> Literal:
     return Literal(_constant(said.get("value")), dtype, parameter)
 
 
@@ -161,16 +159,16 @@ def columns_in(said: Json) -> list[str]:
 # Values
 
 
-EdgesOf = Callable[[Definition, Definition], Sequence[Fraction]]
+EdgesOf = Callable[[Said, Said], Sequence[Fraction]]
 """The exact edges for those of a definition, which are in the form of a type, or a digest."""
 
 
-def value_of(said: Definition, edges_of: EdgesOf | None = None) -> Any:
+def value_of(said: Said, edges_of: EdgesOf | None = None) -> Any:
     """The value that a definition is of. Constants of expressions stay as they are written. Raises
     `LookupError`, `TypeError` or `ValueError` for what no planner writes.
     """
 
-    def made(said: Definition) -> Any:
+    def made(said: Said) -> Any:
         match said:
             case list():
                 return tuple(map(made, said))
@@ -207,12 +205,12 @@ def value_of(said: Definition, edges_of: EdgesOf | None = None) -> Any:
 
 @cache
 def _without(kind: Any) -> dict[str, None]:
-    """Definition that a definition does not have where they are None, or hold data."""
+    """Said that a definition does not have where they are None, or hold data."""
     known = (field for field in fields(kind) if field.init and field.default is MISSING)
     return {field.name: None for field in known}
 
 
-def number_of(definition: Definition) -> Fraction:
+def number_of(definition: Said) -> Fraction:
     """A number of a definition."""
     if not isinstance(definition, dict):
         return Fraction(definition)
@@ -224,13 +222,13 @@ def number_of(definition: Definition) -> Fraction:
     return Fraction(text)
 
 
-def _is_aggregate(definition: Definition) -> bool:
+def _is_aggregate(definition: Said) -> bool:
     """Whether an expression is an aggregate of one individual's rows."""
     operation = definition.get("op", "")
     return bool(operation == _OVER or operation.startswith("individual_"))
 
 
-def _aggregates_in(definition: Definition) -> Iterator[Definition]:
+def _aggregates_in(definition: Said) -> Iterator[Said]:
     if definition["type"] == "Call":
         if _is_aggregate(definition):
             yield definition
@@ -243,7 +241,7 @@ def _aggregates_in(definition: Definition) -> Iterator[Definition]:
 
 
 def frames_of(
-    definition: Definition, columns: Iterable[str], owner: str | None, time: str | None
+    definition: Said, columns: Iterable[str], owner: str | None, time: str | None
 ) -> Iterator[kernel.Frame]:
     """A step, one part after another; `owner` and `time` are those of the columns before it that
     identify individuals, and whose windows do.
@@ -283,12 +281,12 @@ def frames_of(
             yield plain_step_of(value_of(definition), columns, (owner, time), 0)
 
 
-def _aggregate(operation: str, args: Sequence[Definition], options: Json) -> kernel.Call:
+def _aggregate(operation: str, args: Sequence[Said], options: Json) -> kernel.Call:
     rows = tuple(map(row_of, value_of(args)))
     return kernel.Call(operation, rows, text_of(options))
 
 
-def _key_of(definition: Definition) -> kernel.Lit:
+def _key_of(definition: Said) -> kernel.Lit:
     if isinstance(definition, dict) and definition.get("type") == "Literal":
         row = row_of(value_of(definition))
         assert isinstance(row, kernel.Lit)
@@ -317,11 +315,7 @@ class Scope:
 
 
 def what_of(
-    definition: Definition,
-    by: Sequence[Named],
-    scope: Scope,
-    edges_of: EdgesOf,
-    stated: kernel.What,
+    definition: Said, by: Sequence[Named], scope: Scope, edges_of: EdgesOf, stated: kernel.What
 ) -> kernel.What:
     """What is drawn on its own by these key columns, with numbers of tables in place of their
     places. `stated` is what the physical plan draws: it has the type of a date and the first one,
@@ -342,7 +336,7 @@ def what_of(
 
 
 def _nights_of(
-    definition: Definition, by: Sequence[Named], table: int, stated: kernel.What
+    definition: Said, by: Sequence[Named], table: int, stated: kernel.What
 ) -> kernel.Nights:
     """The sums of a stream: its last key is the period."""
     if not isinstance(stated, kernel.Nights):

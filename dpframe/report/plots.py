@@ -37,10 +37,9 @@ ROW = 18
 
 
 class _Altair:
-    """Altair, which is imported only when something is drawn."""
+    """Altair, which is imported only when something is drawn, and refused if not installed."""
 
     def __getattr__(self, name: str) -> object:
-        """Raises `UnsupportedOperation` when it is not installed."""
         try:
             import altair
         except ImportError:
@@ -69,12 +68,11 @@ def plain(text: str) -> str:
     return text.replace("<", "<\u200b")
 
 
-def data(rows: Iterable[Mapping[str, object]]) -> alt.Data:
+def data(rows: Iterable[Mapping[str, object]]) -> Any:
     """Rows of a chart, inside of it; encodings name their types, so nothing is guessed."""
     safe = [{k: plain(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
     made: Any = alt.Data  # which has no types
-    found: alt.Data = made(values=safe)
-    return found
+    return made(values=safe)
 
 
 def finish(chart: Chart, title: str, notes: Sequence[str] = ()) -> Chart:

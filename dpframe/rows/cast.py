@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,15 +23,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.rows.constants import cast_literal
 from dpframe.rows.layouts import unordered, unsigned_zero
 from dpframe.rows.operands import INT64_LIMITS, as_type, boolean, when
-from dpframe.rows.operation import (
-    Namespace,
-    Node,
-    Operand,
-    RowMethod,
-    operand,
-    operation,
-    spell_out,
-)
+from dpframe.rows.operation import Namespace, Operand, RowMethod, operand, operation, spell_out
 from dpframe.rows.polars_dtypes import read_dtype_expression
 from dpframe.rows.temporal import counted, counted_interval, units_per_day
 
@@ -67,7 +60,7 @@ class Cast(RowMethod):
     dtype: DType
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
         if params["options"] == "Overflowing":
             raise UnsupportedOperation(
                 "cast with wrap_numerical=True is not supported",

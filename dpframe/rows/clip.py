@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 import polars as pl
 
@@ -45,9 +45,6 @@ from dpframe.rows.operation import (
     spell_out,
 )
 from dpframe.rows.polars_dtypes import to_polars
-
-_End: TypeAlias = "float | pl.Expr | None"
-"""An end of an interval as Polars takes it."""
 
 # Clamping between bounds that differ from row to row.
 
@@ -284,7 +281,7 @@ def _clamped(known: Interval, bounds: Interval) -> Interval:
     return Interval(clamp(known.lo, bounds.lo), clamp(known.hi, bounds.hi))
 
 
-def _whole_end(ns: Namespace, end: Fraction | None) -> _End:
+def _whole_end(ns: Namespace, end: Fraction | None) -> int | pl.Expr | None:
     """A bound of whole numbers; Polars before 1.33 takes a plain one beyond Int64 for null."""
     if end is None:
         return None
@@ -293,7 +290,7 @@ def _whole_end(ns: Namespace, end: Fraction | None) -> _End:
     return ns.lit(number, dtype=to_polars(INT128)) if beyond and ns is pl else number
 
 
-def _clamp(expression: pl.Expr, lo: _End, hi: _End) -> pl.Expr:
+def _clamp(expression: pl.Expr, lo: float | pl.Expr | None, hi: float | pl.Expr | None) -> pl.Expr:
     if lo is None and hi is None:
         return expression
     return expression.clip(lo, hi)

@@ -37,7 +37,6 @@ from dpframe.rows.operation import (
     Function,
     Infix,
     Namespace,
-    Node,
     Operand,
     RowMethod,
     on,
@@ -391,7 +390,7 @@ class When(RowMethod):
     )
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: object) -> Tree:
         predicate, then, otherwise = map(operand, operands)
         if predicate == Or().of(IsNotNan().of(then), IsNull().of(then)):  # Polars' fill_nan
             return FillNan().of(then, otherwise)

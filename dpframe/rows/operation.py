@@ -53,9 +53,7 @@ class Values:
 
 Operand: TypeAlias = "Tree | Values"
 Node: TypeAlias = "Any"
-"""A part of an expression in Polars' JSON form, as deep as each reader knows it: parameters of a
-function, for example. What has another form may raise what Python raises.
-"""
+"""A part of an expression in Polars' JSON form; in an unknown form Python raises an error."""
 Reader: TypeAlias = "Callable[[Sequence[Operand], Node], Tree]"
 """Makes the tree of a function from its operands and its parameters in Polars' form."""
 

@@ -221,22 +221,12 @@ def _results(labels: pl.DataFrame, outcome: Outcome) -> pl.DataFrame:
     )
 
 
-def _values(
-    choices: bool,
-    plain: NDArray[np.generic],
-    exact: NDArray[np.generic],
-    noisy: NDArray[np.generic],
-) -> list[pl.Series]:
+def _values(choices: bool, *arrays: NDArray[np.generic]) -> list[pl.Series]:
+    names = ("plain_choice", "exact_choice", "choice") if choices else ("plain", "exact", "noisy")
+    pairs = zip(names, arrays, strict=True)
     if choices:
-        return [
-            pl.Series("plain_choice", plain.tolist(), dtype=pl.String),
-            pl.Series("exact_choice", exact.tolist(), dtype=pl.String),
-            pl.Series("choice", noisy.tolist(), dtype=pl.String),
-        ]
-    return [
-        pl.Series(name, values, dtype=pl.Float64).fill_nan(None)
-        for name, values in (("plain", plain), ("exact", exact), ("noisy", noisy))
-    ]
+        return [pl.Series(name, values.tolist(), dtype=pl.String) for name, values in pairs]
+    return [pl.Series(name, values, dtype=pl.Float64).fill_nan(None) for name, values in pairs]
 
 
 def _errors(labels: pl.DataFrame, outcome: Outcome) -> pl.DataFrame:

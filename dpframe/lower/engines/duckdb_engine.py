@@ -13,7 +13,7 @@ from glob import escape, glob, iglob
 from pathlib import Path
 from threading import Event, Lock, Thread
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
@@ -27,12 +27,6 @@ from dpframe.lower.engines.engine import Engine
 from dpframe.lower.engines.engine_expr import COMMON_TYPES, Dialect
 from dpframe.lower.engines.frames import EngineFrame, EngineNamespace, as_declared
 from dpframe.lower.text_files import no_file, require_readable
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
-    from duckdb import DuckDBPyConnection as Connection
-    from duckdb import DuckDBPyRelation as Relation
-    from narwhals.typing import IntoDType
 
 # Columns in the names of folders, such as ``year=2026``, that DuckDB reads: text, or refused.
 #
@@ -52,10 +46,11 @@ _MACROS: Final = (
 )
 _WILDCARD: Final = re.compile(r"[*?\[]")
 
+Relation: TypeAlias = "duckdb.DuckDBPyRelation"
+Opened: TypeAlias = "tuple[duckdb.DuckDBPyRelation, duckdb.DuckDBPyConnection]"
 _Tree: TypeAlias = Any
 """A part of a query or of a plan as DuckDB writes it in JSON, which differs between versions."""
 Row: TypeAlias = tuple[Any, ...]
-"""A row of what the connection says of itself."""
 Fetch = Callable[[str], list[Row]]
 
 
@@ -265,10 +260,9 @@ class Border:
         found: list[Row] = _ask(self._home, sql).fetchall()
         return found
 
-    def relation(self, sql: str) -> Relation:
+    def relation(self, sql: str) -> Any:
         """A query that names what it reads, as a relation."""
-        found: Relation = _ask(self._home, sql)
-        return found
+        return _ask(self._home, sql)
 
     def run(self, work: Callable[[], T]) -> T:
         """What some work on the connection gives while the optimiser is off, as it was before
@@ -400,9 +394,7 @@ class Border:
 
 
 def _ask(relation: Relation, sql: str) -> Any:
-    """The rows of a statement on the connection of a relation, or None where a statement has none;
-    no row of the relation is read.
-    """
+    """What a statement gives on the connection of a relation, of which no row is read."""
     name = _name()
     rows = relation.query(name, sql)
     if _LEAVES_VIEWS:
@@ -509,7 +501,7 @@ class DuckDBDialect(Dialect):
         self._relation = relation
 
     @property
-    def wide_type(self) -> IntoDType:
+    def wide_type(self) -> type[nw.Int128]:
         return nw.Int128
 
     def from_micros(self, number: str) -> str:
@@ -570,10 +562,7 @@ class DuckDBEngine(Engine):
     label = "DuckDB"
 
     def __init__(
-        self,
-        relation: Relation,
-        connection: Connection | None = None,
-        declared: Mapping[str, pl.Enum] | None = None,
+        self, relation: Any, connection: Any = None, declared: Mapping[str, pl.Enum] | None = None
     ) -> None:
         self._relation = relation
         self._declared = dict(declared or {})
@@ -664,7 +653,7 @@ class DuckDBEngine(Engine):
     def collect(
         self, frames: Sequence[EngineFrame], *, rehearsed: bool = False
     ) -> list[pl.DataFrame]:
-        def work() -> list[pa.Table]:
+        def work() -> list[object]:
             return self._border.run(lambda: [frame.native.to_arrow_table() for frame in frames])
 
         tables = _waited(work, self._interrupt)
@@ -719,9 +708,7 @@ def _waited(work: Callable[[], T], interrupt: Callable[[], None]) -> T:
     return done[0]
 
 
-def scanned(
-    path: str | Path, kind: str, names: Collection[str] = ()
-) -> tuple[Relation, Connection]:
+def scanned(path: str | Path, kind: str, names: Collection[str] = ()) -> Opened:
     """Files as a relation of a connection of their own, and that connection.
 
     Folders name no columns, but for those of `names` that are in no file, which are text: DuckDB
@@ -760,7 +747,7 @@ def engine_without_files() -> DuckDBEngine:
     return DuckDBEngine(relation, connection)
 
 
-def streamed(rows: object) -> tuple[Relation, Connection]:
+def streamed(rows: object) -> Opened:
     """What gives its rows as a stream for each scan, as a relation of a connection of its own, and
     that connection.
     """

@@ -22,6 +22,9 @@ from dpframe.frames.relation import Concat, Relation, Step, frames_of
 from dpframe.rows.fold import domain, words
 from dpframe.rows.operation import Namespace
 
+OfEngine: TypeAlias = Any
+"""A frame of an engine, of a type that nothing else knows: its own, or one to lower steps on."""
+
 
 class ClusterLost(Exception):
     """The machines that an engine runs on are gone; the error holds nothing of queries or data.
@@ -47,12 +50,6 @@ def unsupported(what: str, label: str, where: str | None = None) -> UnsupportedO
             "protect a Polars frame",
         ),
     )
-
-
-OfEngine: TypeAlias = Any
-"""A frame of an engine, its own or one that steps are lowered on. Each engine has types for these,
-such as a Polars LazyFrame, a relation or a Spark DataFrame, and nothing else looks into them.
-"""
 
 
 class Engine(ABC):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fractions import Fraction
 from functools import reduce
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import narwhals.stable.v2 as nw
 import polars as pl
@@ -27,9 +27,6 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.lower.engines.engine import OfEngine, unsupported
 from dpframe.rows.constants import constant_type
 from dpframe.rows.operands import INT64_LIMITS
-
-if TYPE_CHECKING:
-    from narwhals.typing import IntoDType
 
 INT64_RANGE = interval(*INT64_LIMITS)
 ROWS = interval(0, 2**62)
@@ -139,7 +136,7 @@ class Dialect(ABC):
 
     @property
     @abstractmethod
-    def wide_type(self) -> IntoDType:
+    def wide_type(self) -> Any:
         """The Narwhals type of whole numbers of 126 bits and more."""
 
     def moment(self, value: Scalar, dtype: DType) -> nw.Expr:
@@ -204,7 +201,7 @@ class Dialect(ABC):
         """The error for something that does not run on this engine."""
         return unsupported(what, self.label)
 
-    def native_type(self, dtype: DType) -> IntoDType:
+    def native_type(self, dtype: DType) -> Any:
         """The Narwhals type."""
         if dtype == INT128:
             return self.wide_type
@@ -214,8 +211,7 @@ class Dialect(ABC):
             return nw.Int64
         if dtype.name not in _NATIVE or not self.has_type(dtype):
             raise self.refused(f"the type {dtype}")
-        found: IntoDType = getattr(nw, _NATIVE[dtype.name])
-        return found
+        return getattr(nw, _NATIVE[dtype.name])
 
     def has_type(self, dtype: DType) -> bool:
         """Whether values of the type can be used."""

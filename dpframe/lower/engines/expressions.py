@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from math import trunc
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeAlias, TypeVar
+from typing import Any, Generic, NoReturn, Self, TypeAlias, TypeVar
 
 import narwhals.stable.v2 as nw
 import polars as pl
@@ -31,9 +31,6 @@ from dpframe.lower.engines.numbers import aggregated, chosen, place, total_withi
 from dpframe.lower.engines.operators import Operators
 from dpframe.rows.polars_dtypes import from_polars
 from dpframe.rows.temporal import span
-
-if TYPE_CHECKING:
-    from polars._typing import PolarsDataType
 
 # Text: what engines do alike, byte by byte or by code points.
 #
@@ -512,7 +509,7 @@ class Expression(Operators):
 
         return self.then(power, exponent)
 
-    def cast(self, dtype: PolarsDataType, *, strict: bool = True) -> Self:
+    def cast(self, dtype: pl.DataType | type[pl.DataType], *, strict: bool = True) -> Self:
         target = from_polars(dtype)
 
         def convert(scope: EngineScope, a: EngineExpr) -> EngineExpr:
@@ -540,12 +537,11 @@ class Expression(Operators):
     def ne_missing(self, other: Self | Scalar) -> Self:
         return ~self.eq_missing(other)
 
-    def is_between(
-        self, lower_bound: Self | Scalar, upper_bound: Self | Scalar, closed: Name = "both"
-    ) -> Self:
+    def is_between(self, lower_bound: Any, upper_bound: Any, closed: Name = "both") -> Self:
         low = self >= lower_bound if closed in ("both", "left") else self > lower_bound
         high = self <= upper_bound if closed in ("both", "right") else self < upper_bound
-        return low & high
+        both: Self = low & high
+        return both
 
     def is_null(self) -> Self:
         return self.then(lambda _, a: a.having(a.expr.is_null(), BOOLEAN))
@@ -592,12 +588,7 @@ class Expression(Operators):
     # -- look-ups -------------------------------------------------------------------------------
 
     def replace_strict(
-        self,
-        old: pl.Series,
-        new: Sequence[Scalar],
-        *,
-        default: Scalar,
-        return_dtype: PolarsDataType,
+        self, old: pl.Series, new: Sequence[Scalar], *, default: Scalar, return_dtype: pl.DataType
     ) -> Self:
         """Constants in place of listed values."""
         dtype = from_polars(return_dtype)

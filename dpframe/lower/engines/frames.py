@@ -5,10 +5,10 @@ which characters they take for syntax."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import narwhals.stable.v2 as nw
 import polars as pl
@@ -27,10 +27,6 @@ from dpframe.lower.engines.engine_expr import (
 )
 from dpframe.lower.engines.expressions import ConstantList, Expression, Length, Row, When, joined
 from dpframe.rows.polars_dtypes import from_polars, to_polars
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
-    from polars._typing import PolarsDataType
 
 
 class Blueprint:
@@ -298,7 +294,7 @@ class EngineNamespace:
     def col(self, name: str) -> Expression:
         return col(self.dialect, name)
 
-    def lit(self, value: Scalar | pl.Series, dtype: PolarsDataType | None = None) -> Any:
+    def lit(self, value: Scalar | pl.Series, dtype: Any = None) -> Any:
         if isinstance(value, pl.Series):
             return ConstantList(value)
         found = None if dtype is None else from_polars(dtype)
@@ -338,9 +334,7 @@ class EngineNamespace:
     def max_horizontal(self, *values: Expression) -> Expression:
         return self._extreme(values, lambda a, b: a >= b)
 
-    def _extreme(
-        self, values: Sequence[Expression], better: Callable[[Expression, Expression], Expression]
-    ) -> Expression:
+    def _extreme(self, values: Sequence[Expression], better: Any) -> Expression:
         """The best of several, one after another; null is skipped."""
         best = values[0]
         for value in values[1:]:
@@ -386,7 +380,7 @@ class EngineNamespace:
 # Small results of an engine as Polars frames.
 
 
-def as_declared(frame: EngineFrame, table: pa.Table) -> pl.DataFrame:
+def as_declared(frame: EngineFrame, table: Any) -> pl.DataFrame:
     """A result with the names and types that lowering gave its columns."""
     made = pl.from_arrow(table)
     assert isinstance(made, pl.DataFrame)

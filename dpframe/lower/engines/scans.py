@@ -26,8 +26,6 @@ from dpframe.rows.layouts import unordered
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
-    import pyarrow.compute as pc  # type: ignore[import-untyped]
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
     from pyarrow.dataset import Dataset, Fragment  # type: ignore[import-untyped]
 
 # The datasets of pyarrow that can be read for any values.
@@ -77,7 +75,7 @@ def require_readable(dataset: Dataset) -> None:
         )
 
 
-def without_filter(dataset: Dataset) -> tuple[Dataset, pc.Expression | None]:
+def without_filter(dataset: Dataset) -> tuple[Dataset, Any]:
     """A dataset without the filter that its owner gave it, and that filter: pyarrow skips rows by
     statistics where it reads, and decides for each row alone where that is in memory.
 
@@ -86,7 +84,7 @@ def without_filter(dataset: Dataset) -> tuple[Dataset, pc.Expression | None]:
     UnsupportedOperation
         If it is unknown whether there is one.
     """
-    import pyarrow.compute as pc
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
 
     stated = getattr(dataset, "_scan_options", None)
     if stated == {}:
@@ -185,7 +183,7 @@ def _fits(stored: pa.DataType, stated: pa.DataType) -> bool:
     return same and bool(stored.bit_width <= stated.bit_width)
 
 
-def _takes_differences(footer: pq.FileMetaData) -> bool:
+def _takes_differences(footer: Any) -> bool:
     """Whether a column of 32-bit integers is, or with other values would be, stored as differences
     by a writer that may use more bits for them.
 
@@ -485,7 +483,7 @@ def _states_order(file: str) -> bool:
 
 @lru_cache(maxsize=4 * _MOST_FILES)
 def _footer_states_order(file: str, changed: int, size: int) -> bool:
-    import pyarrow.parquet as pq
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
     try:
         footer = pq.read_metadata(file)

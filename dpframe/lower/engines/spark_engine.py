@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 from uuid import uuid4
 from weakref import WeakSet
 
@@ -36,14 +36,8 @@ from dpframe.lower.engines.frames import EngineFrame, EngineNamespace, as_declar
 from dpframe.rows.operands import INT64_LIMITS
 from dpframe.rows.polars_dtypes import from_polars
 
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
-    from narwhals.typing import IntoDType
-
 OfSpark: TypeAlias = Any
-"""An object of PySpark, whose types are hundreds of megabytes that checks do without, or of Spark's
-virtual machine, which has none.
-"""
+"""An object of PySpark, whose types are hundreds of megabytes, or of its virtual machine."""
 
 # Clusters that lose their executors: Spark waits for new ones for ever, dpframe does not.
 #
@@ -538,7 +532,7 @@ class SparkDialect(Dialect):
         self._session = session
 
     @property
-    def wide_type(self) -> IntoDType:
+    def wide_type(self) -> nw.Decimal:
         return nw.Decimal(38, 0)
 
     def moment(self, value: Any, dtype: DType) -> nw.Expr:
@@ -678,7 +672,7 @@ def _require_silence(session: OfSpark) -> None:
         )
 
 
-def _table(frame: EngineFrame) -> pa.Table:
+def _table(frame: EngineFrame) -> object:
     native = frame.native
     if hasattr(native, "toArrow"):
         return native.toArrow()
