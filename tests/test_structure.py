@@ -22,7 +22,7 @@ MOST = {
     "file names used twice or more": 22,
     "modules that only one other imports": 41,
     "lines": 108_500,
-    "uses of Any": 1_100,
+    "uses of Any": 285,
 }
 """Counts that may only fall: write the lower number when one does."""
 

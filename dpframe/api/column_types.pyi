@@ -178,7 +178,7 @@ class Column(pl.Expr):
     def dp_argmax(
         self,
         score: pl.Expr | None = ...,
-        candidates: Iterable[Any] | pl.DataFrame | None = ...,
+        candidates: Iterable[object] | pl.DataFrame | None = ...,
         k: int = ...,
         *,
         bounds: IntoBounds | None = ...,

@@ -32,7 +32,7 @@ from dpframe.core.dtypes import Columns, DType
 from dpframe.core.exact import Number, exact, show_input
 from dpframe.core.tree import Named
 from dpframe.errors import DPFrameError, InvalidBounds, InvalidBudget, UnsupportedOperation
-from dpframe.parse.hints import Node, aggregates, function_key, function_name, node_name
+from dpframe.parse.hints import aggregates, function_key, function_name, node_name
 from dpframe.parse.key_sets import Keys
 from dpframe.parse.outputs import polars_schema, read_plain
 from dpframe.parse.reader import read_nodes, tree_of
@@ -40,12 +40,14 @@ from dpframe.parse.selectors import output_name
 from dpframe.parse.size import shown
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.fold import words
+from dpframe.rows.operation import Node
 from dpframe.sealed import all_sealed, has_rows
 
 Bound: TypeAlias = int | float | Decimal | Fraction | date | time | timedelta
 IntoBounds: TypeAlias = tuple[Bound, ...] | list[Any]
 """The range (low, high) of values."""
-IntoKeys: TypeAlias = Iterable[Any] | Mapping[str, Iterable[Any]] | pl.DataFrame | Keys
+IntoBins: TypeAlias = int | Iterable[object] | None
+IntoKeys: TypeAlias = Iterable[object] | Mapping[str, Iterable[object]] | pl.DataFrame | Keys
 """Public keys of groups."""
 Noise: TypeAlias = Literal["auto", "discrete_laplace", "discrete_gaussian", "discrete_staircase"]
 Per: TypeAlias = Literal["row", "unit"]
@@ -54,12 +56,12 @@ Counting: TypeAlias = Literal[
 ]
 
 
-def given_bounds(bounds: IntoBounds | None) -> tuple[Any, ...] | None:
+def given_bounds(bounds: IntoBounds | None) -> tuple[object, ...] | None:
     """Bounds as they are; other values are refused where the column is known."""
     return tuple(bounds) if isinstance(bounds, list) else bounds
 
 
-def flat(items: Iterable[Any]) -> list[Any]:
+def flat(items: Iterable[object]) -> list[Any]:
     """Arguments one by one, those in lists too."""
     found: list[Any] = []
     for item in items:
@@ -80,7 +82,7 @@ def _literal(value: object) -> pl.Expr:
     return made
 
 
-def constant(value: Any, op: str) -> pl.Expr:
+def constant(value: object, op: str) -> pl.Expr:
     """A constant as an expression."""
     try:
         return _literal(value)
@@ -92,7 +94,7 @@ def constant(value: Any, op: str) -> pl.Expr:
         ) from None
 
 
-def equality(name: str, value: Any) -> pl.Expr:
+def equality(name: str, value: object) -> pl.Expr:
     """The condition that a column has a value."""
     try:
         other = value if isinstance(value, pl.Expr) else _literal(value)
@@ -106,7 +108,7 @@ def equality(name: str, value: Any) -> pl.Expr:
     return condition
 
 
-def require_rows(items: Iterable[Any], what: str) -> None:
+def require_rows(items: Iterable[object], what: str) -> None:
     """Refuse dp expressions where rows are worked on."""
     for item in items:
         if isinstance(item, DPExpr):
@@ -117,7 +119,7 @@ def require_rows(items: Iterable[Any], what: str) -> None:
             )
 
 
-def column_name(item: Any, what: str) -> str:
+def column_name(item: object, what: str) -> str:
     """A column given by its name, or as `pl.col`."""
     if isinstance(item, pl.Expr) and item.meta.is_column():
         return item.meta.output_name()
@@ -141,7 +143,7 @@ def fills(op: str, column: DType, value: DType) -> bool:
     return column.name == value.name
 
 
-def listed(values: Iterable[Any], what: str) -> tuple[Any, ...]:
+def listed(values: Iterable[object], what: str) -> tuple[object, ...]:
     """The values of a list, Series or array, for the function `what`."""
     if isinstance(values, pl.Series):
         return tuple(values.to_list())
@@ -285,7 +287,7 @@ class DPExpr(pl.Expr):
         """Names made from those of the columns: ``.name.prefix(...)``, ``.name.suffix(...)``."""
         return ResultNames(self)
 
-    def _post(self, symbol: str, method: str, other: Any, mirrored: bool = False) -> DPExpr:
+    def _post(self, symbol: str, method: str, other: object, mirrored: bool = False) -> DPExpr:
         mine = self._spec
         aggregates, theirs, text = _operand(other, symbol, self._words)
         left = _post_of(mine)
@@ -298,46 +300,46 @@ class DPExpr(pl.Expr):
         )
         return DPExpr(replace(mine, aggregates=merged, post=post, words=words))
 
-    def __add__(self, other: Any) -> DPExpr:
+    def __add__(self, other: object) -> DPExpr:
         return self._post("+", "__add__", other)
 
-    def __radd__(self, other: Any) -> DPExpr:
+    def __radd__(self, other: object) -> DPExpr:
         return self._post("+", "__radd__", other, mirrored=True)
 
-    def __sub__(self, other: Any) -> DPExpr:
+    def __sub__(self, other: object) -> DPExpr:
         return self._post("-", "__sub__", other)
 
-    def __rsub__(self, other: Any) -> DPExpr:
+    def __rsub__(self, other: object) -> DPExpr:
         return self._post("-", "__rsub__", other, mirrored=True)
 
-    def __mul__(self, other: Any) -> DPExpr:
+    def __mul__(self, other: object) -> DPExpr:
         return self._post("*", "__mul__", other)
 
-    def __rmul__(self, other: Any) -> DPExpr:
+    def __rmul__(self, other: object) -> DPExpr:
         return self._post("*", "__rmul__", other, mirrored=True)
 
-    def __truediv__(self, other: Any) -> DPExpr:
+    def __truediv__(self, other: object) -> DPExpr:
         return self._post("/", "__truediv__", other)
 
-    def __rtruediv__(self, other: Any) -> DPExpr:
+    def __rtruediv__(self, other: object) -> DPExpr:
         return self._post("/", "__rtruediv__", other, mirrored=True)
 
-    def __floordiv__(self, other: Any) -> DPExpr:
+    def __floordiv__(self, other: object) -> DPExpr:
         return self._post("//", "__floordiv__", other)
 
-    def __rfloordiv__(self, other: Any) -> DPExpr:
+    def __rfloordiv__(self, other: object) -> DPExpr:
         return self._post("//", "__rfloordiv__", other, mirrored=True)
 
-    def __mod__(self, other: Any) -> DPExpr:
+    def __mod__(self, other: object) -> DPExpr:
         return self._post("%", "__mod__", other)
 
-    def __rmod__(self, other: Any) -> DPExpr:
+    def __rmod__(self, other: object) -> DPExpr:
         return self._post("%", "__rmod__", other, mirrored=True)
 
-    def __pow__(self, other: Any) -> DPExpr:
+    def __pow__(self, other: object) -> DPExpr:
         return self._post("**", "__pow__", other)
 
-    def __rpow__(self, other: Any) -> DPExpr:
+    def __rpow__(self, other: object) -> DPExpr:
         return self._post("**", "__rpow__", other, mirrored=True)
 
     def __neg__(self) -> DPExpr:
@@ -362,7 +364,7 @@ class DPExpr(pl.Expr):
         result: DPExpr = rule(first, second)
         return result
 
-    def round(self, decimals: int = 0, mode: Any = "half_to_even") -> DPExpr:
+    def round(self, decimals: int = 0, mode: object = "half_to_even") -> DPExpr:
         """The result rounded; post-processing."""
         return self._apply("round", decimals, *([] if mode == "half_to_even" else [mode]))
 
@@ -374,11 +376,11 @@ class DPExpr(pl.Expr):
         """The result's square root; post-processing."""
         return self._apply("sqrt")
 
-    def clip(self, lower_bound: Any = None, upper_bound: Any = None) -> DPExpr:
+    def clip(self, lower_bound: object = None, upper_bound: object = None) -> DPExpr:
         """The result clamped to constants; post-processing."""
         return self._apply("clip", lower_bound, upper_bound)
 
-    def _apply(self, method: str, *arguments: Any) -> DPExpr:
+    def _apply(self, method: str, *arguments: object) -> DPExpr:
         spec = self._spec
         if any(isinstance(a, (pl.Expr, pl.Series)) for a in arguments):
             raise _no_rows(f"{self._words()}.{method}(...)", method)
@@ -484,8 +486,8 @@ def _bracketed(spec: OutputSpec) -> str:
 
 
 def _operand(
-    other: Any, symbol: str, mine: Callable[[], str]
-) -> tuple[Mapping[str, AggregateSpec], Any, str]:
+    other: object, symbol: str, mine: Callable[[], str]
+) -> tuple[Mapping[str, AggregateSpec], pl.Expr, str]:
     """The other side of an operator: a dp expression or a constant."""
     if isinstance(other, DPExpr):
         return other._spec.aggregates, _post_of(other._spec), _bracketed(other._spec)
@@ -579,7 +581,7 @@ def require_rows_of(per: object, method: str) -> None:
 
 def make(
     aggregate: Aggregate,
-    expression: Any,
+    expression: object,
     *,
     weight: Number = 1,
     mechanism: str = "auto",
@@ -645,7 +647,7 @@ def _require_writable(value: object, where: str) -> None:
         ) from None
 
 
-def _as_pair(bounds: Any) -> Any:
+def _as_pair(bounds: object) -> object:
     """Bounds in one form, so that equal queries have equal plans; checked where they are used."""
     if isinstance(bounds, (np.ndarray, pl.Series)):
         bounds = bounds.tolist() if isinstance(bounds, np.ndarray) else bounds.to_list()
@@ -654,7 +656,7 @@ def _as_pair(bounds: Any) -> Any:
     return bounds
 
 
-def _plain(end: Any) -> Any:
+def _plain(end: Any) -> object:
     """An array of one number as that number."""
     return end.item() if getattr(end, "shape", None) == () and hasattr(end, "item") else end
 
@@ -728,8 +730,7 @@ class _Reader:
     def _read(self, node: Node) -> DPExpr | PlainNumber:
         plain = read_plain(node, self._columns)
         if plain is not None:
-            given: Any = plain.values
-            return make(plain.aggregate, given)
+            return make(plain.aggregate, plain.values)
         [(kind, body)] = node.items()
         match kind:
             case "Alias":

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -222,7 +222,7 @@ def inspect(path: Path) -> Written:
     return Written(plan, released, bool(content) and stated == content, query)
 
 
-def _record(path: Path) -> Any:
+def _record(path: Path) -> dict[str, Any]:
     """What was written about the file."""
     try:
         if path.suffix == ".parquet":
@@ -373,7 +373,7 @@ def unpack(blobs: Sequence[bytes], attempt: Attempt, keeping: Keeping) -> Conten
 
 
 def _sealed(
-    bound: list[object], values: str, released: str, told: list[Any], place: int | None
+    bound: Sequence[object], values: str, released: str, told: Sequence[object], place: int | None
 ) -> list[object]:
     """The fields that a seal covers; doubts about a result, and a limit, are included where they
     exist.
@@ -386,7 +386,7 @@ def _bound_to(identity: Identity, charge: str, part: int, count: int) -> list[ob
     return [charge, identity.digest, part, count]
 
 
-def _written(frame: pl.DataFrame, said: dict[str, Any]) -> bytes:
+def _written(frame: pl.DataFrame, said: Mapping[str, object]) -> bytes:
     buffer = io.BytesIO()
     try:
         frame.write_parquet(buffer, metadata={KEY: json.dumps(said)})

@@ -16,7 +16,9 @@ import polars as pl
 from dpframe import pipeline
 from dpframe.api.expressions import (
     DPExpr,
+    IntoBins,
     IntoBounds,
+    IntoColumn,
     IntoKeys,
     column_name,
     constant,
@@ -51,7 +53,7 @@ from dpframe.api.query import (
 from dpframe.api.source import Source, Sources, refuse_protected_keys
 from dpframe.core.dtypes import Columns, Domain, DType
 from dpframe.core.exact import Number, show_input
-from dpframe.core.tree import Call, Column, Literal, Named
+from dpframe.core.tree import Call, Column, Literal, Named, Tree
 from dpframe.errors import (
     DPFrameError,
     InvalidBounds,
@@ -232,7 +234,7 @@ def falling_column(order_by: str | None, columns: Columns) -> tuple[pl.Expr, str
 
 
 _AFTERWARDS = "release windows that do not overlap, and add up or average the released result"
-_ALLOWED: Mapping[str, tuple[tuple[Any, ...], str]] = MappingProxyType(
+_ALLOWED: Mapping[str, tuple[tuple[object, ...], str]] = MappingProxyType(
     {
         "period": ((None,), f"windows that overlap or leave gaps: {_AFTERWARDS}"),
         "offset": (
@@ -266,9 +268,9 @@ class Window:
     column: str | None  # The column of times, where they are no expression
 
 
-def window_of(index: str | pl.Expr, every: str | timedelta, options: Mapping[str, Any]) -> Window:
+def window_of(index: str | pl.Expr, every: str | timedelta, others: Mapping[str, object]) -> Window:
     """The windows of a call, if they are regular."""
-    for name, value in options.items():
+    for name, value in others.items():
         if name not in _ALLOWED:
             raise UnsupportedOperation(
                 f"group_by_dynamic has no argument {name!r}",
@@ -301,7 +303,7 @@ def window_of(index: str | pl.Expr, every: str | timedelta, options: Mapping[str
         ) from None
 
 
-def window_keys(keys: Any, window: Window, columns: Columns, *, alone: bool) -> Any:
+def window_keys(keys: object, window: Window, columns: Columns, *, alone: bool) -> Any:
     """The keys as they are, where those of windows are beginnings of windows."""
     if isinstance(keys, Iterable) and not isinstance(
         keys, (Mapping, pl.DataFrame, pl.Series, Keys)
@@ -330,7 +332,7 @@ def window_keys(keys: Any, window: Window, columns: Columns, *, alone: bool) -> 
     return keys
 
 
-def _of_window(keys: Any, name: str, alone: bool) -> Any:
+def _of_window(keys: object, name: str, alone: bool) -> Any:
     """What is listed for the windows; None where that is not seen here."""
     if isinstance(keys, Keys):
         keys = keys.frame
@@ -437,7 +439,7 @@ def description(
 ) -> tuple[list[DPExpr], Changes]:
     """The dp expressions of a description, and how its result is handed out."""
     names = _names(facts, columns)
-    given: Mapping[str, Any] = {} if bounds is None else bounds
+    given: Mapping[str, IntoBounds] = {} if bounds is None else bounds
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise InvalidBounds(
             "bounds= of describe is a dict of column names and pairs",
@@ -577,7 +579,7 @@ class PrivateFrame(NoRawAccess, Shortcuts):
 
     # -- rows -------------------------------------------------------------------------------------
 
-    def filter(self, *predicates: Any, **constraints: Any) -> Self:
+    def filter(self, *predicates: object, **constraints: object) -> Self:
         """Keep rows for which all predicates are true; keywords compare for equality.
 
         With a unit that names an identifier, an aggregate of a person's own rows may stand in a
@@ -598,7 +600,7 @@ class PrivateFrame(NoRawAccess, Shortcuts):
         named = pipeline.read_rows_of_individuals(given, {}, self._relation, "filter")
         return self._then(with_aggregates(Filter(tuple(n.tree for n in named))))
 
-    def with_columns(self, *exprs: Any, **named_exprs: Any) -> Self:
+    def with_columns(self, *exprs: object, **named_exprs: object) -> Self:
         """Add or replace columns, each computed from its own row.
 
         With a unit that names an identifier, an aggregate of a person's own rows may stand in an
@@ -620,7 +622,7 @@ class PrivateFrame(NoRawAccess, Shortcuts):
         named = read(given, named_exprs, self._relation, "with_columns")
         return self._then(with_aggregates(WithColumns(named))) if named else self
 
-    def select(self, *exprs: Any, **named_exprs: Any) -> Any:
+    def select(self, *exprs: object, **named_exprs: object) -> Any:
         """Row-wise expressions give a `PrivateFrame`; dp expressions a `PrivateQuery` of one row.
 
         Raises
@@ -650,8 +652,8 @@ class PrivateFrame(NoRawAccess, Shortcuts):
 
     def sort(
         self,
-        by: Any,
-        *more_by: Any,
+        by: object,
+        *more_by: object,
         descending: bool | Sequence[bool] = False,
         nulls_last: bool | Sequence[bool] = False,
         maintain_order: bool = False,
@@ -700,7 +702,7 @@ class PrivateFrame(NoRawAccess, Shortcuts):
         self._known(mapping, "rename")
         return self._then(Rename(tuple((str(a), str(b)) for a, b in mapping.items())))
 
-    def drop(self, *columns: Any, strict: bool = True) -> Self:
+    def drop(self, *columns: object, strict: bool = True) -> Self:
         """Forget columns.
 
         Parameters
@@ -724,7 +726,7 @@ class PrivateFrame(NoRawAccess, Shortcuts):
         names = self._selected(given, "drop")
         return self._then(Drop(names)) if names else self
 
-    def cast(self, dtypes: Any, *, strict: bool = False) -> Self:
+    def cast(self, dtypes: object, *, strict: bool = False) -> Self:
         """Change types; values that do not fit become null, so `strict` makes no difference.
 
         Parameters
@@ -748,7 +750,7 @@ class PrivateFrame(NoRawAccess, Shortcuts):
             wanted = dict.fromkeys(self._relation.facts.columns, from_polars(dtypes))
         return self._with({n: Call(Cast(t), (Column(n),)) for n, t in wanted.items()})
 
-    def fill_null(self, value: Any = None, strategy: Any = None, **_: Any) -> Self:
+    def fill_null(self, value: object = None, strategy: object = None, **_: object) -> Self:
         """Replace nulls with a constant, in the columns whose type it has.
 
         Raises
@@ -764,11 +766,11 @@ class PrivateFrame(NoRawAccess, Shortcuts):
             )
         return self._fill(FillNull(), value)
 
-    def fill_nan(self, value: Any) -> Self:
+    def fill_nan(self, value: object) -> Self:
         """Replace NaN with a constant, in all float columns."""
         return self._fill(FillNan(), value)
 
-    def drop_nulls(self, subset: Any = None) -> Self:
+    def drop_nulls(self, subset: object = None) -> Self:
         """Drop rows with a null in `subset`, or in any column.
 
         Raises
@@ -785,7 +787,7 @@ class PrivateFrame(NoRawAccess, Shortcuts):
     # -- limits -----------------------------------------------------------------------------------
 
     def limit_rows(
-        self, n: int, by: Any = None, *, order_by: str | None = None, descending: bool = False
+        self, n: int, by: object = None, *, order_by: str | None = None, descending: bool = False
     ) -> PrivateFrame:
         """Keep at most `n` rows of each individual, or of each individual and value of `by`.
 
@@ -819,7 +821,7 @@ class PrivateFrame(NoRawAccess, Shortcuts):
         falling, name = falling_column(order_by, self._relation.facts.columns)
         return self.with_columns(falling)._then(LimitRows(n, within, name)).drop(name)
 
-    def limit_groups(self, n: int, by: Any, *, order_by: str | None = None) -> PrivateFrame:
+    def limit_groups(self, n: int, by: object, *, order_by: str | None = None) -> PrivateFrame:
         """Keep each individual's rows in at most `n` of its values of the columns `by`.
 
         Parameters
@@ -866,7 +868,7 @@ class PrivateFrame(NoRawAccess, Shortcuts):
     @named_spend(1)
     def suggest_limits(
         self,
-        by: Any = None,
+        by: object = None,
         *,
         epsilon: Number | None = None,
         delta: Number | None = None,
@@ -913,12 +915,12 @@ class PrivateFrame(NoRawAccess, Shortcuts):
 
     def join(
         self,
-        other: Any,
-        on: Any = None,
+        other: object,
+        on: object = None,
         how: How = "inner",
         *,
-        left_on: Any = None,
-        right_on: Any = None,
+        left_on: object = None,
+        right_on: object = None,
         suffix: str = "_right",
         validate: str = "m:m",
         nulls_equal: bool = False,
@@ -995,7 +997,7 @@ class PrivateFrame(NoRawAccess, Shortcuts):
 
     def explode(
         self,
-        column: Any,
+        column: object,
         *,
         max_length: int | None = None,
         empty_as_null: bool = True,
@@ -1110,13 +1112,13 @@ class PrivateFrame(NoRawAccess, Shortcuts):
             return cast("GroupBy", grouped())
         who, by = own
 
-        def reduced(exprs: Sequence[Any], named: Mapping[str, Any]) -> PrivateFrame:
+        def reduced(exprs: Sequence[object], named: Mapping[str, object]) -> PrivateFrame:
             return self._then(pipeline.one_row_each(rows.relation, who, by, exprs, named))
 
         written = GroupByIndividual(who, by, ()).words().removesuffix(".agg()")
         return cast("GroupBy", PrivateGroupByIndividual(reduced, grouped, written))
 
-    def agg(self, *exprs: Any, **named: Any) -> PrivateQuery:
+    def agg(self, *exprs: object, **named: object) -> PrivateQuery:
         """A query with one row: dp expressions over all rows. Nothing runs.
 
         Raises
@@ -1135,9 +1137,9 @@ class PrivateFrame(NoRawAccess, Shortcuts):
         index_column: str | pl.Expr,
         *,
         every: str | timedelta,
-        group_by: Any = None,
+        group_by: object = None,
         keys: IntoKeys | None = None,
-        **options: Any,
+        **options: object,
     ) -> PrivateGroupBy:
         """Group rows by windows of time, which begin at regular boundaries: the same as
         ``group_by(pl.col(index_column).dt.truncate(every))``.
@@ -1270,7 +1272,7 @@ class PrivateFrame(NoRawAccess, Shortcuts):
         return function(self, *args, **kwargs)
 
     def dp_histogram(
-        self, column: Any, bins: int | Iterable[Any] | None = None, **options: Any
+        self, column: IntoColumn, bins: IntoBins = None, **options: Any
     ) -> PrivateQuery:
         """See `dpframe.histogram`. Without a list, categories are chosen privately where the
         session has a delta: the result is then the number of rows by the values of the column.
@@ -1322,10 +1324,10 @@ class PrivateFrame(NoRawAccess, Shortcuts):
     def _then(self, step: Step) -> Self:
         return type(self)(self._relation.then(step), self._source, self._session)
 
-    def _with(self, trees: Mapping[str, Any]) -> Self:
+    def _with(self, trees: Mapping[str, Tree]) -> Self:
         return self._then(WithColumns(tuple(Named(n, t) for n, t in trees.items())))
 
-    def _fill(self, operation: FillNull | FillNan, value: Any) -> Self:
+    def _fill(self, operation: FillNull | FillNan, value: object) -> Self:
         op = operation.name
         given = value if isinstance(value, pl.Expr) else constant(value, op)
         (read, *_) = (*pipeline.read_rows([given], {}, self._relation, op), None)
@@ -1347,7 +1349,7 @@ class PrivateFrame(NoRawAccess, Shortcuts):
             if name not in self._relation.facts.columns:
                 raise unknown_column(name, self._relation.facts.columns, f"{what}({name!r})")
 
-    def _selected(self, columns: Sequence[Any], what: str) -> tuple[str, ...]:
+    def _selected(self, columns: Sequence[object], what: str) -> tuple[str, ...]:
         names: list[str] = []
         for item in flat(columns):
             if isinstance(item, str) and not item.startswith("^"):
@@ -1358,7 +1360,7 @@ class PrivateFrame(NoRawAccess, Shortcuts):
                 names.extend(n.tree.name for n in found if isinstance(n.tree, Column))
         return tuple(dict.fromkeys(names))
 
-    def _known_windows(self, window: Window, others: list[Any]) -> pl.DataFrame | None:
+    def _known_windows(self, window: Window, others: list[object]) -> pl.DataFrame | None:
         """The windows that bounds give, for each of the other keys where these are known."""
         known = windows_within(window, self._relation.facts.columns)
         if known is None or not others:
@@ -1370,7 +1372,7 @@ class PrivateFrame(NoRawAccess, Shortcuts):
                 return beside.join(known.to_frame(), how="cross", maintain_order="left_right")
         return None
 
-    def _by(self, by: Any, what: str) -> tuple[str, ...]:
+    def _by(self, by: object, what: str) -> tuple[str, ...]:
         given = [] if by is None else flat([by])
         return tuple(dict.fromkeys(column_name(item, what) for item in given))
 
@@ -1391,5 +1393,5 @@ if TYPE_CHECKING:
     class GroupBy(PrivateGroupBy):
         """Groups of a private frame."""
 
-        def agg(self, *exprs: Any, **named: Any) -> QueryOrFrame: ...
+        def agg(self, *exprs: object, **named: object) -> QueryOrFrame: ...
         def len(self, name: str = "len") -> QueryOrFrame: ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import polars as pl
 
@@ -24,6 +24,7 @@ from dpframe.aggregates.sum import Sum
 from dpframe.api.expressions import (
     Counting,
     DPExpr,
+    IntoBins,
     IntoBounds,
     IntoColumn,
     Noise,
@@ -375,7 +376,7 @@ def quantile(
     column: IntoColumn,
     q: Number | Sequence[Number],
     bounds: IntoBounds | None = None,
-    candidates: Iterable[Any] | None = None,
+    candidates: Iterable[object] | None = None,
     *,
     per: Per = "row",
     weight: Number = 1.0,
@@ -428,8 +429,8 @@ def quantile(
 
 
 def _values(
-    bounds: IntoBounds | None, candidates: Iterable[Any] | None, written: str
-) -> tuple[Any, ...] | None:
+    bounds: IntoBounds | None, candidates: Iterable[object] | None, written: str
+) -> tuple[object, ...] | None:
     """The candidates of a quantile, where there are no bounds."""
     if bounds is not None and candidates is not None:
         raise InvalidBounds(
@@ -447,7 +448,7 @@ def _values(
 def median(
     column: IntoColumn,
     bounds: IntoBounds | None = None,
-    candidates: Iterable[Any] | None = None,
+    candidates: Iterable[object] | None = None,
     *,
     per: Per = "row",
     weight: Number = 1.0,
@@ -463,7 +464,7 @@ def median(
 def argmax(
     column: IntoColumn | None = None,
     score: pl.Expr | None = None,
-    candidates: Iterable[Any] | pl.DataFrame | None = None,
+    candidates: Iterable[object] | pl.DataFrame | None = None,
     k: int = 1,
     *,
     bounds: IntoBounds | None = None,
@@ -514,8 +515,8 @@ def argmax(
 
 
 def _candidates(
-    given: Iterable[Any] | pl.DataFrame | None,
-) -> tuple[Any, ...] | pl.DataFrame | None:
+    given: Iterable[object] | pl.DataFrame | None,
+) -> tuple[object, ...] | pl.DataFrame | None:
     if isinstance(given, pl.DataFrame):
         return given.clone()
     return None if given is None else listed(given, "dp_argmax")
@@ -527,7 +528,7 @@ def _candidates(
 @sealed
 def histogram(
     column: IntoColumn,
-    bins: int | Iterable[Any] | None = None,
+    bins: IntoBins = None,
     *,
     bounds: IntoBounds | None = None,
     other: bool = False,
@@ -580,7 +581,7 @@ def histogram(
 @sealed
 def cdf(
     column: IntoColumn,
-    bins: int | Iterable[Any] | None = None,
+    bins: IntoBins = None,
     *,
     bounds: IntoBounds | None = None,
     nonnegative: bool = False,
@@ -634,7 +635,7 @@ def cdf(
 
 
 @sealed
-def rollup(*columns: Any) -> SetsAsked:
+def rollup(*columns: object) -> SetsAsked:
     """Groups by all of the columns, by all but the last, ..., by the first, and all rows together;
     for `PrivateFrame.group_by`.
 
@@ -660,7 +661,7 @@ def rollup(*columns: Any) -> SetsAsked:
 
 
 @sealed
-def cube(*columns: Any) -> SetsAsked:
+def cube(*columns: object) -> SetsAsked:
     """Groups by every subset of the columns, all of them first; otherwise as `rollup`.
 
     Parameters
@@ -672,7 +673,7 @@ def cube(*columns: Any) -> SetsAsked:
 
 
 @sealed
-def grouping_sets(sets: Iterable[Any]) -> SetsAsked:
+def grouping_sets(sets: Iterable[object]) -> SetsAsked:
     """Groups by each of some sets of columns; otherwise as `rollup`.
 
     Parameters
@@ -692,7 +693,7 @@ def grouping_sets(sets: Iterable[Any]) -> SetsAsked:
             remedy='write for example dp.grouping_sets([("country", "sex"), ("country",), ()])',
         )
     found = [list(s) if isinstance(s, (list, tuple)) else [s] for s in sets]
-    columns: dict[str, Any] = {}
+    columns: dict[str, object] = {}
     made = []
     for one in found:
         names = [_name(column) for column in one]
@@ -705,7 +706,7 @@ def grouping_sets(sets: Iterable[Any]) -> SetsAsked:
     return SetsAsked("grouping_sets", tuple(columns.values()), numbers)
 
 
-def _columns(columns: tuple[Any, ...], form: str) -> tuple[Any, ...]:
+def _columns(columns: tuple[object, ...], form: str) -> tuple[object, ...]:
     if len(columns) == 1 and isinstance(columns[0], (list, tuple)):
         columns = tuple(columns[0])
     if not columns:
@@ -721,7 +722,7 @@ def _no_column(form: str) -> UnsupportedOperation:
     )
 
 
-def _name(column: Any) -> str:
+def _name(column: object) -> str:
     """The names of the columns of sets, taken from expressions where they have one."""
     if isinstance(column, str):
         return column

@@ -17,6 +17,7 @@ from dpframe.aggregates.keys import GroupKeys
 from dpframe.api import functions
 from dpframe.api.expressions import (
     DPExpr,
+    IntoBins,
     IntoBounds,
     IntoColumn,
     dp_expressions,
@@ -39,7 +40,7 @@ from dpframe.sealed import all_sealed
 
 
 def query_of(
-    rows: ProtectedRows, groups: Groups | None, exprs: Sequence[Any], named: Mapping[str, Any]
+    rows: ProtectedRows, groups: Groups | None, exprs: Sequence[object], named: Mapping[str, object]
 ) -> PrivateQuery:
     """The query of some dp expressions, by group if there are groups."""
     specs: list[OutputSpec] = []
@@ -56,7 +57,7 @@ def query_of(
     return PrivateQuery(asked, rows.source, rows.payer, missing)
 
 
-def _dp_expressions(relation: Relation, expression: Any) -> list[DPExpr]:
+def _dp_expressions(relation: Relation, expression: object) -> list[DPExpr]:
     """The dp expressions that one argument is."""
     if isinstance(expression, DPExpr):
         return [expression]
@@ -75,7 +76,7 @@ def _dp_expressions(relation: Relation, expression: Any) -> list[DPExpr]:
     return found
 
 
-def _instead(relation: Relation, expression: Any, names: list[str]) -> str | tuple[str, str]:
+def _instead(relation: Relation, expression: object, names: list[str]) -> str | tuple[str, str]:
     """The dp aggregate to write for one of Polars."""
     if isinstance(expression, (str, Mapping)):
         column = f'pl.col("{names[0]}")' if names else "pl.col(name)"
@@ -96,7 +97,7 @@ def _instead(relation: Relation, expression: Any, names: list[str]) -> str | tup
 _SPENDS = ("epsilon", "delta", "rho", "accuracy")
 
 
-def _unspent(options: dict[str, Any]) -> dict[str, Any]:
+def _unspent(options: dict[str, object]) -> dict[str, Any]:
     """Options of a query; a spend is not allowed among them."""
     for name in _SPENDS:
         if name in options:
@@ -118,30 +119,30 @@ class Shortcuts(ABC):
     def agg(self, *exprs: pl.Expr, **named: pl.Expr) -> PrivateQuery:
         """A query of dp expressions."""
 
-    def dp_count(self, column: IntoColumn | None = None, **options: Any) -> PrivateQuery:
+    def dp_count(self, column: IntoColumn | None = None, **options: object) -> PrivateQuery:
         """See `dpframe.count`; the column is named ``len``."""
         return self.agg(functions.count(column, **_unspent(options)))
 
     def dp_sum(
-        self, column: IntoColumn, bounds: IntoBounds | None = None, **options: Any
+        self, column: IntoColumn, bounds: IntoBounds | None = None, **options: object
     ) -> PrivateQuery:
         """See `dpframe.sum`."""
         return self.agg(functions.sum(column, bounds, **_unspent(options)))
 
     def dp_mean(
-        self, column: IntoColumn, bounds: IntoBounds | None = None, **options: Any
+        self, column: IntoColumn, bounds: IntoBounds | None = None, **options: object
     ) -> PrivateQuery:
         """See `dpframe.mean`."""
         return self.agg(functions.mean(column, bounds, **_unspent(options)))
 
     def dp_var(
-        self, column: IntoColumn, bounds: IntoBounds | None = None, **options: Any
+        self, column: IntoColumn, bounds: IntoBounds | None = None, **options: object
     ) -> PrivateQuery:
         """See `dpframe.var`."""
         return self.agg(functions.var(column, bounds, **_unspent(options)))
 
     def dp_std(
-        self, column: IntoColumn, bounds: IntoBounds | None = None, **options: Any
+        self, column: IntoColumn, bounds: IntoBounds | None = None, **options: object
     ) -> PrivateQuery:
         """See `dpframe.std`."""
         return self.agg(functions.std(column, bounds, **_unspent(options)))
@@ -151,7 +152,7 @@ class Shortcuts(ABC):
         column: IntoColumn,
         denominator: IntoColumn,
         bounds: IntoBounds | None = None,
-        **options: Any,
+        **options: object,
     ) -> PrivateQuery:
         """See `dpframe.ratio`."""
         return self.agg(functions.ratio(column, denominator, bounds, **_unspent(options)))
@@ -160,8 +161,8 @@ class Shortcuts(ABC):
         self,
         column: IntoColumn,
         bounds: IntoBounds | None = None,
-        candidates: Iterable[Any] | None = None,
-        **options: Any,
+        candidates: Iterable[object] | None = None,
+        **options: object,
     ) -> PrivateQuery:
         """See `dpframe.median`."""
         return self.agg(functions.median(column, bounds, candidates, **_unspent(options)))
@@ -171,29 +172,27 @@ class Shortcuts(ABC):
         column: IntoColumn,
         q: Number | Sequence[Number],
         bounds: IntoBounds | None = None,
-        candidates: Iterable[Any] | None = None,
-        **options: Any,
+        candidates: Iterable[object] | None = None,
+        **options: object,
     ) -> PrivateQuery:
         """See `dpframe.quantile`."""
         return self.agg(functions.quantile(column, q, bounds, candidates, **_unspent(options)))
 
-    def dp_bounds(self, column: IntoColumn, **options: Any) -> PrivateQuery:
+    def dp_bounds(self, column: IntoColumn, **options: object) -> PrivateQuery:
         """See `dpframe.bounds`."""
         return self.agg(functions.bounds(column, **_unspent(options)))
 
-    def dp_n_unique(self, column: IntoColumn, **options: Any) -> PrivateQuery:
+    def dp_n_unique(self, column: IntoColumn, **options: object) -> PrivateQuery:
         """See `dpframe.n_unique`."""
         return self.agg(functions.n_unique(column, **_unspent(options)))
 
     def dp_histogram(
-        self, column: IntoColumn, bins: int | Iterable[Any] | None = None, **options: Any
+        self, column: IntoColumn, bins: IntoBins = None, **options: object
     ) -> PrivateQuery:
         """See `dpframe.histogram`."""
         return self.agg(functions.histogram(column, bins, **_unspent(options)))
 
-    def dp_cdf(
-        self, column: IntoColumn, bins: int | Iterable[Any] | None = None, **options: Any
-    ) -> PrivateQuery:
+    def dp_cdf(self, column: IntoColumn, bins: IntoBins = None, **options: object) -> PrivateQuery:
         """See `dpframe.cdf`."""
         return self.agg(functions.cdf(column, bins, **_unspent(options)))
 
@@ -201,9 +200,9 @@ class Shortcuts(ABC):
         self,
         column: IntoColumn | None = None,
         score: pl.Expr | None = None,
-        candidates: Iterable[Any] | pl.DataFrame | None = None,
+        candidates: Iterable[object] | pl.DataFrame | None = None,
         k: int = 1,
-        **options: Any,
+        **options: object,
     ) -> PrivateQuery:
         """See `dpframe.argmax`."""
         return self.agg(functions.argmax(column, score, candidates, k, **_unspent(options)))
@@ -227,7 +226,7 @@ class PrivateGroupBy(NoRawAccess, Shortcuts):
         self._rows = rows
         self._groups = groups
 
-    def agg(self, *exprs: Any, **named: Any) -> PrivateQuery:
+    def agg(self, *exprs: object, **named: object) -> PrivateQuery:
         """A query with one row per key, in the order of the keys. Groups that the query finds are
         sorted.
 
@@ -284,9 +283,9 @@ class PrivateGroupBy(NoRawAccess, Shortcuts):
 
     def dp_argmax(
         self,
-        column: Any = None,
+        column: IntoColumn | None = None,
         score: pl.Expr | None = None,
-        candidates: Any = None,
+        candidates: Iterable[object] | pl.DataFrame | None = None,
         k: int = 1,
         **options: Any,
     ) -> PrivateQuery:
@@ -325,7 +324,7 @@ class PrivateGroupByIndividual(PrivateGroupBy):
 
     def __init__(
         self,
-        reduced: Callable[[Sequence[Any], Mapping[str, Any]], Any],
+        reduced: Callable[[Sequence[object], Mapping[str, object]], object],
         grouped: Callable[[], PrivateGroupBy],
         written: str,
     ) -> None:
@@ -333,7 +332,7 @@ class PrivateGroupByIndividual(PrivateGroupBy):
         self._refuse = grouped
         self._written_by = written
 
-    def agg(self, *exprs: Any, **named: Any) -> Any:
+    def agg(self, *exprs: object, **named: object) -> Any:
         """A `PrivateFrame` with one row for each individual, and each value of further keys.
 
         Write aggregates of Polars, such as ``pl.len()``, ``pl.col("x").clip(0, 100).sum()`` or
@@ -363,11 +362,11 @@ class PrivateGroupByIndividual(PrivateGroupBy):
 
     def dp_argmax(
         self,
-        column: Any = None,
+        column: IntoColumn | None = None,
         score: pl.Expr | None = None,
-        candidates: Any = None,
+        candidates: Iterable[object] | pl.DataFrame | None = None,
         k: int = 1,
-        **options: Any,
+        **options: object,
     ) -> PrivateQuery:
         """Refused: each group would be one individual."""
         return self._refuse().dp_argmax(column, score, candidates, k, **options)

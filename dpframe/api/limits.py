@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpframe import pipeline
 from dpframe.aggregates.aggregate import BoundAggregate, Clamp, OutputSpec, Query, is_told
@@ -67,7 +68,7 @@ _FINE = 64
 _NORMAL = 1.959963984540054
 """Within how many standard deviations a normal error is with 95%."""
 _NOT = "not compared: "
-COMPARED: Final[dict[str, Any]] = {
+COMPARED: Final[Mapping[str, pl.DataType | type[pl.DataType]]] = {
     "limit": pl.String,
     "by": pl.List(pl.String),
     "n": pl.Int64,
@@ -129,7 +130,7 @@ class NoisyGroups:
     """How many individuals are in how many listed groups."""
 
     ends: tuple[int, ...]  # The largest number of groups in each bin
-    counts: np.ndarray[Any, np.dtype[np.int64]]  # The noisy numbers of individuals
+    counts: NDArray[np.int64]  # The noisy numbers of individuals
     variance: float  # The standard deviation of the noise of one group
 
     def bias(self, way: Candidate, groups: int) -> tuple[float, float]:
@@ -607,7 +608,7 @@ class LimitsOfRows:
 
     def best(
         self, ends: Sequence[int], counts: Sequence[int], law: AdditiveMechanism
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """The limit with the least error, as a row of the suggestions, by the rule that finds
         limits in queries.
 
@@ -738,7 +739,7 @@ def _with_shares(
     found: pl.DataFrame,
     limit: str,
     ends: Sequence[int],
-    counts: np.ndarray[Any, np.dtype[np.int64]],
+    counts: NDArray[np.int64],
     law: AdditiveMechanism,
 ) -> pl.DataFrame:
     """Rows of compared limits with the shares of individuals and of rows that a limit keeps."""
@@ -758,7 +759,7 @@ def brief(table: pl.DataFrame) -> pl.DataFrame:
     """Limits in the form that analysts write, with what decides between them; no row is about a
     limit that is not compared, and no column is empty.
     """
-    rows = dict[str, dict[str, Any]]()
+    rows = dict[str, Mapping[str, object]]()
     for row in table.iter_rows(named=True):
         words = _limit_words(row)
         if words is None:
@@ -812,7 +813,7 @@ def _in_digits(value: float | None, decimals: int | None) -> float | None:
 
 
 def suggest_for_frame(
-    rows: ProtectedRows, by: Sequence[Any], spend: Spend, coverage: Number, *, details: bool
+    rows: ProtectedRows, by: Sequence[object], spend: Spend, coverage: Number, *, details: bool
 ) -> pl.DataFrame:
     """See `PrivateFrame.suggest_limits`."""
     share = share_of(coverage)
@@ -826,7 +827,7 @@ def suggest_for_frame(
     return table if details else brief(table)
 
 
-def _histogram(released: pl.DataFrame, number: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _histogram(released: pl.DataFrame, number: str) -> NDArray[np.int64]:
     """The noisy counts of a number; the last is of what is in no bin."""
     alone = released.width > 1 and "upper" in released.columns  # then it is a separate table
     found = released if alone else released[number].item().struct.unnest()
@@ -843,7 +844,7 @@ def read_suggestion(
     """Limits and bounds from noisy histograms: one row each, see `PrivateQuery.suggest_limits`."""
     by = [] if groups is None else list(groups.names)
     limits = {ROWS: ("limit_rows", []), GROUPS: ("limit_groups", by), FULLEST: ("limit_rows", by)}
-    rows: list[tuple[Any, ...]] = []
+    rows: list[tuple[object, ...]] = []
     for number in sought.numbers:
         counts, limits_of = _histogram(released, number), sought.ends[number]
         n, covered = _least(counts, limits_of, share)
@@ -943,9 +944,7 @@ def _clamped(asked: Query) -> dict[Extremes, str]:
     return found
 
 
-def _least(
-    counts: np.ndarray[Any, np.dtype[np.int64]], ends: tuple[int, ...], share: Fraction
-) -> tuple[int, float]:
+def _least(counts: NDArray[np.int64], ends: tuple[int, ...], share: Fraction) -> tuple[int, float]:
     """The least limit under which so large a share of individuals stays, and their share."""
     total = max(1.0, float(counts.sum()))
     below = np.clip(np.cumsum(counts) / total, 0.0, 1.0)

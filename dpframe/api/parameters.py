@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
@@ -19,6 +19,9 @@ from dpframe.ledger.approvals import Allowed, Range, read_range
 from dpframe.parse.size import mark
 from dpframe.rows.failures import FAILURES
 from dpframe.sealed import sealed
+
+if TYPE_CHECKING:
+    from polars._typing import IntoExpr
 
 __all__ = ["ParameterValue", "Parameters", "parameter", "with_parameters"]
 
@@ -181,22 +184,22 @@ class ParameterValue(pl.Expr):
     # Python calls the right operand first if its class is a subclass, and would reverse ``col ==
     # parameter``.
 
-    def __eq__(self, other: Any) -> pl.Expr:  # type: ignore[override]
+    def __eq__(self, other: IntoExpr) -> pl.Expr:  # type: ignore[override]
         return NotImplemented if type(other) is pl.Expr else super().__eq__(other)
 
-    def __ne__(self, other: Any) -> pl.Expr:  # type: ignore[override]
+    def __ne__(self, other: IntoExpr) -> pl.Expr:  # type: ignore[override]
         return NotImplemented if type(other) is pl.Expr else super().__ne__(other)
 
-    def __lt__(self, other: Any) -> pl.Expr:
+    def __lt__(self, other: IntoExpr) -> pl.Expr:
         return NotImplemented if type(other) is pl.Expr else super().__lt__(other)
 
-    def __le__(self, other: Any) -> pl.Expr:
+    def __le__(self, other: IntoExpr) -> pl.Expr:
         return NotImplemented if type(other) is pl.Expr else super().__le__(other)
 
-    def __gt__(self, other: Any) -> pl.Expr:
+    def __gt__(self, other: IntoExpr) -> pl.Expr:
         return NotImplemented if type(other) is pl.Expr else super().__gt__(other)
 
-    def __ge__(self, other: Any) -> pl.Expr:
+    def __ge__(self, other: IntoExpr) -> pl.Expr:
         return NotImplemented if type(other) is pl.Expr else super().__ge__(other)
 
     __hash__ = pl.Expr.__hash__
@@ -276,7 +279,7 @@ def with_parameters(keys: object) -> object:
     return keys
 
 
-def _literal(value: Any, found: Parameter) -> pl.Expr:
+def _literal(value: object, found: Parameter) -> pl.Expr:
     if isinstance(value, list):
         return pl.lit(pl.Series(value, dtype=None if value else pl.String)).implode()
     return pl.lit(value)

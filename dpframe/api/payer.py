@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import reduce
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 import polars as pl
 
@@ -51,7 +51,7 @@ from dpframe.plan.parameters import parameters_of
 from dpframe.release import Intervals, Keep
 from dpframe.report import Plan
 from dpframe.report.notebook import session_html
-from dpframe.report.plots import plot_budget
+from dpframe.report.plots import Chart, plot_budget
 from dpframe.runner import Results
 from dpframe.sealed import all_sealed
 from dpframe.streaming import plan_stream
@@ -529,7 +529,7 @@ class SessionBudget:
         """
         return releases_frame(self._payer.ledger.keeping)
 
-    def plot(self) -> Any:
+    def plot(self) -> Chart:
         """The spent budget over time, as an Altair chart: `history` added up, below the budget.
 
         Raises

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from dpframe.api.expressions import IntoBins, IntoColumn
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.query import PrivateQuery
 from dpframe.api.session import Session, Through
@@ -45,7 +46,7 @@ def dp_count(frame: Any, column: Any = None, *, unit: Unit | str, **options: Any
 
 @sealed
 def dp_sum(
-    frame: Any, column: Any, bounds: Any = None, *, unit: Unit | str, **options: Any
+    frame: object, column: IntoColumn, bounds: Any = None, *, unit: Unit | str, **options: object
 ) -> PrivateQuery:
     """A sum over a raw frame, for `session.collect`."""
     return _unbound(frame, unit).dp_sum(column, bounds, **options)
@@ -53,7 +54,7 @@ def dp_sum(
 
 @sealed
 def dp_histogram(
-    frame: Any, column: Any, bins: Any = None, *, unit: Unit | str, **options: Any
+    frame: object, column: IntoColumn, bins: IntoBins = None, *, unit: Unit | str, **options: object
 ) -> PrivateQuery:
     """A histogram of a raw frame, for `session.collect`."""
     return _unbound(frame, unit).dp_histogram(column, bins, **options)
@@ -61,7 +62,7 @@ def dp_histogram(
 
 @sealed
 def dp_cdf(
-    frame: Any, column: Any, bins: Any = None, *, unit: Unit | str, **options: Any
+    frame: object, column: IntoColumn, bins: IntoBins = None, *, unit: Unit | str, **options: object
 ) -> PrivateQuery:
     """A distribution function of a raw frame, for `session.collect`."""
     return _unbound(frame, unit).dp_cdf(column, bins, **options)
@@ -69,13 +70,13 @@ def dp_cdf(
 
 @sealed
 def dp_argmax(
-    frame: Any, column: Any = None, score: Any = None, *, unit: Unit | str, **options: Any
+    frame: object, column: Any = None, score: Any = None, *, unit: Unit | str, **options: Any
 ) -> PrivateQuery:
     """An argmax over a raw frame, for `session.collect`."""
     return _unbound(frame, unit).dp_argmax(column, score, **options)
 
 
-def _unbound(frame: Any, unit: Unit | str) -> PrivateFrame:
+def _unbound(frame: object, unit: Unit | str) -> PrivateFrame:
     who = as_unit(unit)
     source = protected_source(frame)
     table = {n: domain_of_dtype(t) for n, t in schema_from_polars(source.schema).items()}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar
 
 import polars as pl
 
@@ -52,6 +52,11 @@ from dpframe.rows.suggest import did_you_mean
 from dpframe.sealed import all_sealed
 from dpframe.simulate import Simulation, simulate
 from dpframe.simulate.runs import MOST_RUNS
+
+if TYPE_CHECKING:
+    from polars._typing import IntoExpr
+
+    _Exprs: TypeAlias = IntoExpr | Iterable[IntoExpr]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -236,7 +241,7 @@ def bind_public_frames(given: object, relation: Relation, source: Source | Sourc
     return found
 
 
-def _by_name(given: object, names: list[str], frames: int) -> Mapping[str, Any]:
+def _by_name(given: object, names: list[str], frames: int) -> Mapping[str, object]:
     if frames > len(names):
         raise UnsupportedOperation(
             f"two frames of the query are named {names[0]!r}, so none can stand in for one of them",
@@ -745,8 +750,8 @@ class PrivateQuery(NoRawAccess):
 
     def sort(
         self,
-        by: Any,
-        *more_by: Any,
+        by: _Exprs,
+        *more_by: IntoExpr,
         descending: bool | Sequence[bool] = False,
         nulls_last: bool | Sequence[bool] = False,
         maintain_order: bool = False,
@@ -771,19 +776,19 @@ class PrivateQuery(NoRawAccess):
         """The last rows of the released result."""
         return self._verb("tail", lambda frame: frame.tail(n))
 
-    def top_k(self, k: int, *, by: Any, reverse: bool | Sequence[bool] = False) -> Self:
+    def top_k(self, k: int, *, by: _Exprs, reverse: bool | Sequence[bool] = False) -> Self:
         """The rows of the released result with the largest noisy numbers."""
         return self._verb("top_k", lambda frame: frame.top_k(k, by=by, reverse=reverse))
 
-    def bottom_k(self, k: int, *, by: Any, reverse: bool | Sequence[bool] = False) -> Self:
+    def bottom_k(self, k: int, *, by: _Exprs, reverse: bool | Sequence[bool] = False) -> Self:
         """The rows of the released result with the smallest noisy numbers."""
         return self._verb("bottom_k", lambda frame: frame.bottom_k(k, by=by, reverse=reverse))
 
-    def with_columns(self, *exprs: Any, **named: Any) -> Self:
+    def with_columns(self, *exprs: _Exprs, **named: IntoExpr) -> Self:
         """Add columns that are computed from the released result, such as shares of a total."""
         return self._verb("with_columns", lambda frame: frame.with_columns(*exprs, **named))
 
-    def select(self, *exprs: Any, **named: Any) -> Self:
+    def select(self, *exprs: _Exprs, **named: IntoExpr) -> Self:
         """Choose or compute columns of the released result."""
         return self._verb("select", lambda frame: frame.select(*exprs, **named))
 

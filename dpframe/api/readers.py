@@ -12,7 +12,7 @@ from contextlib import redirect_stdout
 from glob import escape, glob
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -32,6 +32,10 @@ from dpframe.lower.text_files import (
 from dpframe.plan.pieces import SCANNED
 from dpframe.redaction import location
 from dpframe.rows.failures import FAILURES
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+    from pyarrow.dataset import Dataset  # type: ignore[import-untyped]
 
 _SCANS: Mapping[str, Callable[..., pl.LazyFrame]] = {
     ".parquet": pl.scan_parquet,
@@ -277,10 +281,10 @@ def _printed(frame: Any) -> str:
 _WHERE = "session.protect(reader, ...)"
 
 
-def from_arrow(data: Any) -> pl.LazyFrame:
+def from_arrow(data: pa.Table | pa.RecordBatch | pa.RecordBatchReader | Dataset) -> pl.LazyFrame:
     """A pyarrow table, batch, batch reader or dataset; pyarrow is imported only when it is met."""
-    import pyarrow as pa  # type: ignore[import-untyped]
-    import pyarrow.dataset as pads  # type: ignore[import-untyped]
+    import pyarrow as pa
+    import pyarrow.dataset as pads
 
     if isinstance(data, pads.Dataset):
         return _lazily(_batches_of(data), _plain(data.schema.empty_table()).schema)
@@ -303,7 +307,7 @@ def from_arrow(data: Any) -> pl.LazyFrame:
 
 
 def _lazily(
-    batches: Callable[[list[str] | None], Iterable[Any]], schema: pl.Schema
+    batches: Callable[[list[str] | None], Iterable[pa.Table]], schema: pl.Schema
 ) -> pl.LazyFrame:
     """Batches as they come, with categories as what they stand for: batches may have different
     ones. Filters stay with Polars, whose own scan of datasets hands some to pyarrow, where NaN is
@@ -325,13 +329,13 @@ def _lazily(
     return register_io_source(read, schema=schema)
 
 
-def _batches_of(dataset: Any) -> Callable[[list[str] | None], Iterator[Any]]:
+def _batches_of(dataset: Dataset) -> Callable[[list[str] | None], Iterator[pa.Table]]:
     import pyarrow as pa
 
     rows, condition = without_filter(dataset)
     scans.require_readable(rows)
 
-    def batches(columns: list[str] | None) -> Iterator[Any]:
+    def batches(columns: list[str] | None) -> Iterator[pa.Table]:
         if condition is None:
             for batch in rows.to_batches(columns=columns):
                 yield pa.Table.from_batches([batch])
@@ -343,7 +347,7 @@ def _batches_of(dataset: Any) -> Callable[[list[str] | None], Iterator[Any]]:
     return batches
 
 
-def _without_runs(table: Any) -> Any:
+def _without_runs(table: pa.Table) -> pa.Table:
     """A pyarrow table with rows for runs of equal values, which Polars does not read."""
     import pyarrow as pa
     import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -356,7 +360,7 @@ def _without_runs(table: Any) -> Any:
     return table
 
 
-def _plain(table: Any) -> pl.DataFrame:
+def _plain(table: pa.Table) -> pl.DataFrame:
     """A pyarrow table as a frame without categories."""
     import pyarrow as pa
 
@@ -369,7 +373,7 @@ def _plain(table: Any) -> pl.DataFrame:
     return frame
 
 
-def _spilled(reader: Any) -> pl.LazyFrame:
+def _spilled(reader: pa.RecordBatchReader) -> pl.LazyFrame:
     """Batches, one after another, in a temporary file that has no name.
 
     A reader can be read once, but several queries must see the same rows. The file has no name
@@ -394,10 +398,10 @@ def _spilled(reader: Any) -> pl.LazyFrame:
     raise _unreadable(failed)
 
 
-def _mapped(held: mmap.mmap) -> Callable[[list[str] | None], Iterator[Any]]:
+def _mapped(held: mmap.mmap) -> Callable[[list[str] | None], Iterator[pa.Table]]:
     import pyarrow as pa
 
-    def batches(columns: list[str] | None) -> Iterator[Any]:
+    def batches(columns: list[str] | None) -> Iterator[pa.Table]:
         found = pa.ipc.open_file(pa.py_buffer(held))
         for i in range(found.num_record_batches):
             table = pa.Table.from_batches([found.get_batch(i)])
@@ -406,7 +410,7 @@ def _mapped(held: mmap.mmap) -> Callable[[list[str] | None], Iterator[Any]]:
     return batches
 
 
-def _all_of(reader: Any) -> Any:
+def _all_of(reader: pa.RecordBatchReader) -> pa.Table:
     """All batches as a table."""
     try:
         return reader.read_all()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import polars as pl
 
@@ -26,6 +26,9 @@ FRAME_METHODS: Final = (
     *("dp_protect", "dp_count", "dp_sum"),
     *("dp_histogram", "dp_cdf", "dp_argmax"),
 )
+
+_Function: TypeAlias = Callable[..., object]
+_Getter: TypeAlias = Callable[[pl.Expr, str], object]
 
 
 class Method:
@@ -42,13 +45,13 @@ class Method:
     def __init__(self, home: str, name: str) -> None:
         self._home, self._name = home, name
 
-    def __call__(self, owner: Any) -> Callable[..., Any]:
+    def __call__(self, owner: object) -> _Function:
         found = self._function
         return functools.update_wrapper(functools.partial(found, owner), found)
 
     @property
-    def _function(self) -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(import_module(self._home), self._name)
+    def _function(self) -> _Function:
+        found: _Function = getattr(import_module(self._home), self._name)
         return found
 
     @property
@@ -56,7 +59,7 @@ class Method:
         return self._function.__doc__
 
     @property
-    def __wrapped__(self) -> Callable[..., Any]:
+    def __wrapped__(self) -> _Function:
         """What signatures are read from."""
         return self._function
 
@@ -76,12 +79,12 @@ def register() -> None:
         )
 
 
-def _naming_methods(before: Callable[[pl.Expr, str], Any] | None) -> Callable[[pl.Expr, str], Any]:
+def _naming_methods(before: _Getter | None) -> _Getter:
     """What answers for attributes that expressions do not have: as before, and of ``dp_`` methods
     with what to write instead.
     """
 
-    def lacking(expression: pl.Expr, name: str) -> Any:
+    def lacking(expression: pl.Expr, name: str) -> object:
         if name.startswith("dp_"):
             import_module("dpframe.api.expressions").refuse_method(expression, name)
         if before is not None:
@@ -94,6 +97,6 @@ def _naming_methods(before: Callable[[pl.Expr, str], Any] | None) -> Callable[[p
     return lacking
 
 
-def _add(register_namespace: Any, owner: type, name: str, method: Method) -> None:
+def _add(register: Callable[[str], _Function], owner: type, name: str, method: Method) -> None:
     if not hasattr(owner, name):
-        register_namespace(name)(method)
+        register(name)(method)

@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias, overload
+from typing import Final, TypeAlias, overload
 
 import polars as pl
 
@@ -50,7 +50,7 @@ from dpframe.release.results import Doubts
 from dpframe.report import Plan
 from dpframe.report.notebook import release_html, release_page
 from dpframe.report.numbers import released_table
-from dpframe.report.plots import plot_release
+from dpframe.report.plots import Chart, plot_release
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.suggest import did_you_mean
 from dpframe.sealed import sealed
@@ -103,7 +103,7 @@ class Answers:
     sets: SetGroups | None = None  # The grouping sets, where there are several
 
     def between(
-        self, frame: pl.DataFrame, low: object, high: object, where: Mapping[str, Any]
+        self, frame: pl.DataFrame, low: object, high: object, where: Mapping[str, object]
     ) -> Estimate:
         """The number of rows between two edges, in one group."""
         said = f"between({show_input(low)}, {show_input(high)})"
@@ -117,11 +117,11 @@ class Answers:
         ranges = self.ranges if self.sets is None else self.ranges.of_set(self._set(where))
         return Estimate(value, float(ranges.error(self.laws, start, stop, _LEVEL)))
 
-    def _set(self, where: Mapping[str, Any]) -> tuple[int, ...]:
+    def _set(self, where: Mapping[str, object]) -> tuple[int, ...]:
         """The grouping set of a group, by the numbers of the columns that it names."""
         return tuple(number for number, name in enumerate(self.keys) if name in where)
 
-    def _counts(self, frame: pl.DataFrame, where: Mapping[str, Any], said: str) -> Sequence[int]:
+    def _counts(self, frame: pl.DataFrame, where: Mapping[str, object], said: str) -> Sequence[int]:
         """What was released of a group, in order."""
         for name in where:
             if name not in self.keys:
@@ -151,8 +151,7 @@ class Answers:
                 remedy="name one of the groups in release.frame",
             )
         counts = found["count"] if self.is_alone else found[self.name][0].struct.field("count")
-        listed: list[int] = counts.to_list()
-        return listed
+        return counts.to_list()
 
     def _no_set(self, sets: SetGroups, said: str) -> UnsupportedOperation:
         """A group of a set that was not asked for."""
@@ -167,7 +166,7 @@ class Answers:
         )
 
 
-def _is_key(frame: pl.DataFrame, name: str, key: Any, said: str) -> pl.Expr:
+def _is_key(frame: pl.DataFrame, name: str, key: object, said: str) -> pl.Expr:
     """The condition of rows of one key."""
     try:
         condition: pl.Expr = pl.col(name).eq_missing(pl.lit(key))
@@ -451,7 +450,7 @@ class Release:
         )
 
     def between(
-        self, low: Any, high: Any, /, *, output: str | None = None, **where: Any
+        self, low: object, high: object, /, *, output: str | None = None, **where: object
     ) -> Estimate:
         """The number of rows with a value between two edges of a released distribution function or
         histogram of bins, with its error. This is post-processing and costs nothing.
@@ -508,7 +507,7 @@ class Release:
             else "release dp_cdf(column, bins) or dp_histogram(column, bins)",
         )
 
-    def plot(self, *, most: int = 30) -> Any:
+    def plot(self, *, most: int = 30) -> Chart:
         """The result as an Altair chart: bars with intervals, histograms, distribution functions.
 
         Groups with a date or time become a line over time, with intervals as a band, and one line

@@ -64,7 +64,7 @@ from dpframe.streaming import rehearse, with_rising_totals
 
 
 def declare_columns(
-    source: Source, bounds: Mapping[str, IntoBounds], categories: Mapping[str, Sequence[Any]]
+    source: Source, bounds: Mapping[str, IntoBounds], categories: Mapping[str, Sequence[object]]
 ) -> Mapping[str, Domain]:
     """The domains of the source's columns, with what the data owner declared."""
     table = {n: domain_of_dtype(t) for n, t in schema_from_polars(source.schema).items()}
@@ -105,7 +105,7 @@ def declare_columns(
 
 
 def read_typical(
-    given: Mapping[str, Any], table: Mapping[str, Domain]
+    given: Mapping[str, object], table: Mapping[str, Domain]
 ) -> tuple[tuple[str, Fraction], ...]:
     """What a data owner says that values of columns are like."""
     found = []
@@ -122,7 +122,7 @@ def read_typical(
     return tuple(sorted(found))
 
 
-def _declarations(given: object, what: str, example: str) -> Iterable[tuple[str, Any]]:
+def _declarations(given: object, what: str, example: str) -> Iterable[tuple[str, object]]:
     if not isinstance(given, Mapping):
         raise InvalidBounds(
             f"{what} are declared by column, not as a {type(given).__name__}",
@@ -143,8 +143,8 @@ def _column(table: Mapping[str, Domain], name: str, what: str) -> Domain:
 
 def divide(
     rows: ProtectedRows,
-    by: Any,
-    keys: Any,
+    by: object,
+    keys: object,
     every: str | None,
     delay: str | dt.timedelta | None,
 ) -> dict[Any, tuple[Relation, Level]]:
@@ -473,8 +473,8 @@ class Session(SessionBudget):
         *,
         name: str | None = None,
         bounds: Mapping[str, IntoBounds] | None = None,
-        categories: Mapping[str, Sequence[Any]] | None = None,
-        schema: Mapping[str, Any] | None = None,
+        categories: Mapping[str, Sequence[object]] | None = None,
+        schema: Mapping[str, object] | None = None,
         typical: Mapping[str, Number] | None = None,
         engine: Literal["polars", "duckdb", "spark"] | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -589,7 +589,7 @@ class Session(SessionBudget):
     def partition(
         self,
         frame: PrivateFrame,
-        by: Any,
+        by: object,
         keys: IntoKeys | None = None,
         *,
         delay: str | dt.timedelta | None = None,

@@ -7,7 +7,7 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fnmatch import fnmatchcase
@@ -50,7 +50,7 @@ from dpframe.frames.joins import join_frames
 from dpframe.frames.relation import Relation
 from dpframe.lower import Execution, require_threads
 from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed, planning_engine
-from dpframe.lower.engines.engine import Engine
+from dpframe.lower.engines.engine import Engine, OfEngine
 from dpframe.lower.engines.polars_engine import (
     NOT_PUSHING,
     POLARS,
@@ -133,11 +133,11 @@ def _rows() -> pl.DataFrame:
     )
 
 
-_INTS: Any = {"row": pl.Int64, "i": pl.Int64, "n": pl.Int64}
+_INTS: Mapping[str, type[pl.DataType]] = {"row": pl.Int64, "i": pl.Int64, "n": pl.Int64}
 
 
 @cache
-def _expected() -> list[Any]:
+def _expected() -> list[object]:
     return _tables(POLARS, _rows().lazy())
 
 
@@ -152,7 +152,7 @@ def _query() -> Query:
     return pipeline.ask(relation, groups, [spec._spec for spec in specs])
 
 
-def _tables(engine: Engine, data: Any) -> list[Any]:
+def _tables(engine: Engine, data: object) -> list[object]:
     """The exact tables of the query."""
     query = _query()
     tables = list(
@@ -165,7 +165,7 @@ def _tables(engine: Engine, data: Any) -> list[Any]:
     return [_plain(found[table]) for table in tables]
 
 
-def _plain(cells: CellCounts) -> list[Any]:
+def _plain(cells: CellCounts) -> list[object]:
     parts = (cells.groups, cells.cells, cells.values, cells.size)
     return [p if p is None or isinstance(p, int) else np.asarray(p).tolist() for p in parts]
 
@@ -409,7 +409,7 @@ class Source:
 
     def __init__(
         self,
-        data: Any,
+        data: OfEngine,
         engine: Engine = POLARS,
         schema: pl.Schema | None = None,
         given: object = None,

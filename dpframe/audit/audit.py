@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -49,7 +49,7 @@ from dpframe.frames.per_individual import rounds_of
 from dpframe.progress import progress
 from dpframe.release.draws import CandidateScores
 from dpframe.report import Plan
-from dpframe.report.plots import plot_audit
+from dpframe.report.plots import Chart, plot_audit
 from dpframe.simulate.runs import Exact, ExactTables, NoisyParts, draw_parts
 
 # What a plan releases on two frames, run after run.
@@ -339,7 +339,7 @@ class Audit:
         exceeds = any(share > 1 + 1e-9 for name in ("l1", "l2") for share in self.reach[name])
         return self.proved > self.claimed or exceeds or bool(self.differences)
 
-    def plot(self) -> Any:
+    def plot(self) -> Chart:
         """The claim and the observed events, as an Altair chart. Events in the shaded part would
         refute the claim: they are too much more likely on one frame than on the other.
 

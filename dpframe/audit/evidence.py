@@ -152,8 +152,7 @@ def _wilson(share: Floats, n: int, sign: float, z: float = 3.0) -> Floats:
     """An approximate bound on a probability (Wilson 1927), only to choose an event with."""
     centre = share + z * z / (2 * n)
     width = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    bound: Floats = (centre + sign * width) / (1 + z * z / n)
-    return bound
+    return (centre + sign * width) / (1 + z * z / n)
 
 
 def proved_epsilon(

@@ -137,8 +137,7 @@ def differing_groups(
     """The groups in which the exact tables of a part differ; 0 where groups are candidates."""
     if isinstance(part, JointMargins):
         vectors = [counted.numbers(part) for counted in (one, other)]
-        differing: list[int] = np.flatnonzero((vectors[0] != vectors[1]).any(axis=1)).tolist()
-        return differing
+        return np.flatnonzero((vectors[0] != vectors[1]).any(axis=1)).tolist()
     pairs = list(zip(one.of(part), other.of(part), strict=True))
     size = pairs[0][0].size
     found: set[int] = set()

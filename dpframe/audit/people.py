@@ -17,7 +17,7 @@ import polars as pl
 
 from dpframe.aggregates.aggregate import Query
 from dpframe.aggregates.request import Request
-from dpframe.core.dtypes import Domain, DType
+from dpframe.core.dtypes import Domain, DType, Scalar
 from dpframe.core.tree import Call, Column, Named, Tree, column_names
 from dpframe.core.units import Identifier, Rows
 from dpframe.frames.relation import Relation, frames_of
@@ -39,19 +39,19 @@ _PLAIN = (bool, int, float, str, bytes, Decimal, Fraction, date, time, timedelta
 class Constants:
     """The constants of a query."""
 
-    every: tuple[Any, ...]  # All of them: literals, bounds, keys, categories, candidates
+    every: tuple[object, ...]  # All of them: literals, bounds, keys, categories, candidates
     # The constants that appear with an expression of only one column, by column.
-    near: Mapping[str, tuple[Any, ...]]
+    near: Mapping[str, tuple[object, ...]]
     # Values that a column has in listed groups, a mapping for each key.
-    keys: tuple[Mapping[str, Any], ...]
+    keys: tuple[Mapping[str, object], ...]
     # Names that the query may mean a column by; values of no other column matter.
     columns: frozenset[str]
 
 
 def constants_of(query: Query) -> Constants:
     """The constants of a query, found in all that it is made of."""
-    every: dict[str, Any] = {}
-    near: dict[str, dict[str, Any]] = {}
+    every: dict[str, object] = {}
+    near: dict[str, dict[str, object]] = {}
     used: set[str] = set()
     listed = _listed_values(query)
     for item in _items((query.relation, query.groups, query.requests), set()):
@@ -72,7 +72,7 @@ def constants_of(query: Query) -> Constants:
     return Constants(tuple(every.values()), near_values, _listed_keys(query), frozenset(used))
 
 
-def _listed_keys(query: Query) -> tuple[Mapping[str, Any], ...]:
+def _listed_keys(query: Query) -> tuple[Mapping[str, object], ...]:
     if query.groups is None or not query.groups.size:
         return ()
     plain = [(i, n.tree.name) for i, n in enumerate(query.groups.by) if isinstance(n.tree, Column)]
@@ -80,7 +80,7 @@ def _listed_keys(query: Query) -> tuple[Mapping[str, Any], ...]:
     return tuple({name: row[i] for i, name in plain} for row in rows)
 
 
-def _listed_values(query: Query) -> Mapping[Tree | None, list[Any]]:
+def _listed_values(query: Query) -> Mapping[Tree | None, list[object]]:
     """Values in listed groups of each expression that rows are grouped by."""
     if query.groups is None or not query.groups.size:
         return {}
@@ -89,11 +89,11 @@ def _listed_values(query: Query) -> Mapping[Tree | None, list[Any]]:
     return {named.tree: values.to_list() for named, values in pairs}
 
 
-def _label(value: Any) -> str:
+def _label(value: object) -> str:
     return f"{type(value).__name__} {value!r}"
 
 
-def _items(value: Any, seen: set[int]) -> Iterator[Any]:
+def _items(value: object, seen: set[int]) -> Iterator[object]:
     """All frozen values and plain ones in it; tables give their first rows."""
     if isinstance(value, _PLAIN):
         yield value
@@ -103,7 +103,7 @@ def _items(value: Any, seen: set[int]) -> Iterator[Any]:
     seen.add(id(value))
     match value:
         case pl.DataFrame():
-            inner: Iterable[Any] = value.head(_MOST_CONSTANTS).rows()
+            inner: Iterable[object] = value.head(_MOST_CONSTANTS).rows()
         case pl.Series():
             inner = value.head(_MOST_CONSTANTS).to_list()
         case Relation():
@@ -134,9 +134,9 @@ def _items(value: Any, seen: set[int]) -> Iterator[Any]:
         yield from _items(item, seen)
 
 
-def values_for(dtype: DType, constants: Sequence[Any]) -> list[Any]:
+def values_for(dtype: DType, constants: Sequence[object]) -> list[object]:
     """Python values of a type, null first, each once; the query's own come before extremes."""
-    made: dict[str, Any] = {"null": None}
+    made: dict[str, object] = {"null": None}
     for value in islice(_values(dtype, constants), 8 * MOST_VALUES):
         made.setdefault(_label(value), value)
         if len(made) == MOST_VALUES:
@@ -144,7 +144,7 @@ def values_for(dtype: DType, constants: Sequence[Any]) -> list[Any]:
     return list(made.values())
 
 
-def _values(dtype: DType, constants: Sequence[Any]) -> Iterable[Any]:
+def _values(dtype: DType, constants: Sequence[object]) -> Iterable[object]:
     match dtype.name:
         case "Boolean":
             return (True, False)
@@ -178,7 +178,7 @@ def _values(dtype: DType, constants: Sequence[Any]) -> Iterable[Any]:
             return ()
 
 
-def _numbers(constants: Sequence[Any]) -> list[Fraction]:
+def _numbers(constants: Sequence[object]) -> list[Fraction]:
     """Finite numbers among constants, sums and products of pairs after them."""
     numbers = (c for c in constants if isinstance(c, _NUMBERS) and not isinstance(c, bool))
     finite = (Fraction(c) for c in numbers if math.isfinite(c))
@@ -188,7 +188,7 @@ def _numbers(constants: Sequence[Any]) -> list[Fraction]:
     return list(dict.fromkeys([*own, Fraction(0), Fraction(1), Fraction(-1), *pairs]))
 
 
-def _integers(dtype: DType, constants: Sequence[Any]) -> Iterator[int]:
+def _integers(dtype: DType, constants: Sequence[object]) -> Iterator[int]:
     low, high = dtype.limits or (0, 1)
     numbers = _numbers(constants)
     first = (x for n in numbers for x in (math.floor(n), math.floor(n) - 1, math.floor(n) + 1))
@@ -197,14 +197,14 @@ def _integers(dtype: DType, constants: Sequence[Any]) -> Iterator[int]:
     return (x for part in (ends, first, powers) for x in part if low <= x <= high)
 
 
-def _floats(constants: Sequence[Any]) -> Iterator[float]:
+def _floats(constants: Sequence[object]) -> Iterator[float]:
     yield from (float("nan"), float("inf"), -float("inf"), -0.0, 1e300, -1e300, 5e-324)
     for number in _numbers(constants):
         x = float(number)
         yield from (x, math.nextafter(x, math.inf), math.nextafter(x, -math.inf), x + 1, x - 1)
 
 
-def _decimals(dtype: DType, constants: Sequence[Any]) -> Iterator[Decimal]:
+def _decimals(dtype: DType, constants: Sequence[object]) -> Iterator[Decimal]:
     scale, precision = dtype.scale or 0, dtype.precision or 38
     for number in _numbers(constants):
         units = math.floor(number * 10**scale)
@@ -213,7 +213,7 @@ def _decimals(dtype: DType, constants: Sequence[Any]) -> Iterator[Decimal]:
                 yield Decimal(near).scaleb(-scale)
 
 
-def _texts(constants: Sequence[Any]) -> Iterator[str]:
+def _texts(constants: Sequence[object]) -> Iterator[str]:
     own = [c for c in constants if isinstance(c, str)]
     yield from own
     yield from ("", "a", "ÿ", "zz")
@@ -221,7 +221,7 @@ def _texts(constants: Sequence[Any]) -> Iterator[str]:
         yield from (f"{text}a", f"a{text}", text.upper(), text[:1])
 
 
-def _dates(constants: Sequence[Any]) -> Iterator[date]:
+def _dates(constants: Sequence[object]) -> Iterator[date]:
     for found in constants:
         if isinstance(found, date):
             day = date(found.year, found.month, found.day)
@@ -232,7 +232,7 @@ def _dates(constants: Sequence[Any]) -> Iterator[date]:
     yield from (date(2026, month, 15) for month in range(1, 13))
 
 
-def _datetimes(constants: Sequence[Any]) -> Iterator[datetime]:
+def _datetimes(constants: Sequence[object]) -> Iterator[datetime]:
     for found in constants:
         if isinstance(found, datetime):
             yield from (found.replace(tzinfo=None) + n * _TICK for n in (0, 1, -1))
@@ -242,7 +242,7 @@ def _datetimes(constants: Sequence[Any]) -> Iterator[datetime]:
             yield datetime(day.year, day.month, day.day, 13, 45, 10)
 
 
-def _lists(dtype: DType, constants: Sequence[Any]) -> Iterator[list[Any]]:
+def _lists(dtype: DType, constants: Sequence[object]) -> Iterator[list[object]]:
     assert dtype.inner is not None
     if dtype.inner.is_nested or dtype.inner.name == "Datetime":
         return
@@ -255,7 +255,7 @@ def _lists(dtype: DType, constants: Sequence[Any]) -> Iterator[list[Any]]:
         yield from ([value] * 20 for value in inner[:10])
 
 
-def _structs(dtype: DType, constants: Sequence[Any]) -> Iterator[dict[str, Any]]:
+def _structs(dtype: DType, constants: Sequence[object]) -> Iterator[dict[str, object]]:
     parts = {name: values_for(inner, constants) for name, inner in dtype.fields or ()}
     if any(inner.name == "Datetime" for _, inner in dtype.fields or ()):
         return
@@ -263,7 +263,7 @@ def _structs(dtype: DType, constants: Sequence[Any]) -> Iterator[dict[str, Any]]
         yield {n: found[(i * (k + 1)) % len(found)] for k, (n, found) in enumerate(parts.items())}
 
 
-def name_of(dtype: DType, number: int) -> Any:
+def name_of(dtype: DType, number: int) -> Scalar:
     """The identifier of an individual by number, or None where the type has no more."""
     low, high = dtype.limits or (0, 0)
     match dtype.name:
@@ -291,7 +291,7 @@ def name_of(dtype: DType, number: int) -> Any:
             return None
 
 
-def series_of(name: str, values: Sequence[Any], dtype: DType, polars: Any) -> pl.Series:
+def series_of(name: str, values: Sequence[object], dtype: DType, polars: Any) -> pl.Series:
     """A column of Python values; moments of a zone are given in UTC."""
     if dtype.name == "Datetime":
         naive = pl.Series(name, values, dtype=pl.Datetime(polars.time_unit))
@@ -303,7 +303,7 @@ def series_of(name: str, values: Sequence[Any], dtype: DType, polars: Any) -> pl
 
 # Frames of made-up people, of the schemas that a plan was made for.
 
-Row: TypeAlias = "tuple[Any, ...]"
+Row: TypeAlias = "tuple[object, ...]"
 Frames: TypeAlias = "dict[int, pl.LazyFrame]"
 T = TypeVar("T")
 _MOST_ROWS = 24
@@ -341,10 +341,10 @@ class Person:
 class _Frame:
     relation: Relation
     dtypes: Mapping[str, DType]
-    schema: Mapping[str, Any]
-    near: Mapping[str, Sequence[Any]]
+    schema: Mapping[str, pl.DataType]
+    near: Mapping[str, Sequence[object]]
     """Values of each column near the constants that it is used with."""
-    far: Mapping[str, Sequence[Any]]
+    far: Mapping[str, Sequence[object]]
     """Values near any constant of the query."""
     used: frozenset[str]
     """The columns whose values may matter; all others have one value throughout."""
@@ -353,7 +353,7 @@ class _Frame:
     def identifier(self) -> str | None:
         return self.relation.source.identifier
 
-    def windows(self, times: Sequence[Any]) -> list[int]:
+    def windows(self, times: Sequence[object]) -> list[int]:
         """The calendar window of each time, where windows identify individuals."""
         source = self.relation.source
         assert source.time is not None
@@ -501,12 +501,12 @@ class People:
             lines.append(f"{count}{where}: {'; '.join(shown[:6])}{'; ...' * (len(shown) > 6)}")
         return "\n".join(lines)
 
-    def _row(self, frame: _Frame, key: Mapping[str, Any]) -> Row:
+    def _row(self, frame: _Frame, key: Mapping[str, object]) -> Row:
         return tuple(
             key[name] if name in key else self._value(frame, name) for name in frame.dtypes
         )
 
-    def _value(self, frame: _Frame, name: str) -> Any:
+    def _value(self, frame: _Frame, name: str) -> object:
         if name == frame.identifier:
             return None  # given when the frame is made
         if name not in frame.used:
@@ -574,7 +574,7 @@ def _shown(frame: _Frame, row: Row) -> str:
     return ", ".join(f"{name}={_word(value)}" for name, value in pairs if name in frame.used)
 
 
-def _word(value: Any) -> str:
+def _word(value: object) -> str:
     if value is None:
         return "null"
     return repr(value) if isinstance(value, (str, bytes)) else str(value)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 from dpframe.audit import Audit
 from dpframe.cli.job import read_job
 from dpframe.cli.output import BadInput
-from dpframe.cli.pins import JOB, JSON, PINS, add_command, option, pin, read_parameters
+from dpframe.cli.pins import JOB, JSON, PINS, Commands, add_command, option, pin, read_parameters
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.failures import FAILURES
 
 _PLOTS = (".html", ".json", ".png", ".svg")
 
 
-def add_commands(commands: Any) -> None:
+def add_commands(commands: Commands) -> None:
     """Add the command."""
     add_command(
         commands,
@@ -55,7 +54,7 @@ def _audit(parsed: argparse.Namespace) -> int:
     return 1 if found.refuted else 0
 
 
-def _record(found: Audit) -> dict[str, Any]:
+def _record(found: Audit) -> dict[str, object]:
     return {
         "fingerprint": found.plan.fingerprint,
         "claimed": found.claimed,

@@ -213,7 +213,7 @@ _SESSION = set(signature(Session).parameters) - {"budget"}
 _GIVEN_AS_OF = {"column", "columns"}
 
 
-def read_toml(path: Path, parameters: Parameters) -> dict[str, Any]:
+def read_toml(path: Path, parameters: Parameters) -> dict[str, object]:
     """The session, query, spend and output of a job, which declares parameters. Raises `BadInput`
     when it is not a valid job, and what the session or the query refuses.
     """
@@ -246,7 +246,7 @@ class _WrongError(Exception):
         super().__init__(what, remedy)
 
 
-def _source(session: Session, given: dict[str, Any], folder: Path) -> PrivateFrame:
+def _source(session: Session, given: Mapping[str, object], folder: Path) -> PrivateFrame:
     _only(given, {"path", "unit", "name", "bounds", "categories", "engine", "schema"}, "[source]")
     for name in ("path", "unit"):
         if name not in given:
@@ -277,7 +277,7 @@ def _unit(given: object) -> Unit:
     )
 
 
-def _path(given: Mapping[str, Any], name: str, folder: Path) -> str | None:
+def _path(given: Mapping[str, object], name: str, folder: Path) -> str | None:
     """A path as the working directory sees it; URLs are left as they are, except of files."""
     text = given.get(name)
     if text is None:
@@ -292,7 +292,7 @@ def _path(given: Mapping[str, Any], name: str, folder: Path) -> str | None:
     return text
 
 
-def _call(where: str, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
+def _call(where: str, function: Callable[..., T], *arguments: object, **options: object) -> T:
     """What a function makes of values that may be of any type."""
     if (refusal := misfit(function, arguments, options)) is not None:
         raise _WrongError(f"{where}: {refusal.what}", refusal.remedy)
@@ -304,7 +304,7 @@ def _call(where: str, function: Callable[..., T], *arguments: Any, **options: An
         raise _WrongError(f"{where}: {error}") from None
 
 
-def _parameters(found: Mapping[str, Any], parameters: Parameters) -> dict[str, Parameter]:
+def _parameters(found: Mapping[str, object], parameters: Parameters) -> dict[str, Parameter]:
     """The parameters that the job declares, by name; others are refused."""
     declared = _table(found, "parameters") if "parameters" in found else {}
     parameters.require_known(declared)
@@ -319,7 +319,7 @@ def _parameters(found: Mapping[str, Any], parameters: Parameters) -> dict[str, P
     return result
 
 
-def _type(given: Mapping[str, Any], where: str) -> ParameterType:
+def _type(given: Mapping[str, object], where: str) -> ParameterType:
     words, zone, scale = str(given["type"]), given.get("zone"), given.get("scale")
     many = words.startswith("list[") and words.endswith("]")
     kind = words[5:-1] if many else words
@@ -345,7 +345,7 @@ class _Reader:
     def __init__(self, parameters: Mapping[str, Parameter]) -> None:
         self._parameters = parameters
 
-    def queries(self, frame: PrivateFrame, found: dict[str, Any]) -> Any:
+    def queries(self, frame: PrivateFrame, found: Mapping[str, object]) -> object:
         """The query, or the list of them."""
         given = found.get("query")
         if not isinstance(given, list):
@@ -355,7 +355,7 @@ class _Reader:
             raise _WrongError("query is a list of values that are not tables", remedy)
         return [self._query(frame, one) for one in given]
 
-    def _query(self, frame: PrivateFrame, given: dict[str, Any]) -> Any:
+    def _query(self, frame: PrivateFrame, given: Mapping[str, object]) -> PrivateQuery:
         _only(given, set(_STEPS), "[query]")
         asked = {} if "dp_groups" in given else _table(given, "outputs")
         outputs = [self._output(name, made) for name, made in asked.items()]
@@ -389,7 +389,7 @@ class _Reader:
         grouped = _call("[query] keys", frame.group_by, *_by(given), keys=keys)
         return _call("[query]", grouped.agg, *outputs)
 
-    def _groups(self, frame: PrivateFrame, given: dict[str, Any]) -> Any:
+    def _groups(self, frame: PrivateFrame, given: Mapping[str, object]) -> PrivateQuery:
         """Which groups there are, and nothing else of them."""
         if "group_by" not in given or {"keys", "outputs"} & given.keys():
             raise _WrongError(
@@ -401,7 +401,7 @@ class _Reader:
         grouped = _call("[query]", frame.group_by, *_by(given))
         return _call("[query] dp_groups", grouped.dp_groups, **options)
 
-    def _output(self, name: str, given: object) -> Any:
+    def _output(self, name: str, given: object) -> pl.Expr:
         if not isinstance(given, dict) or given.get("aggregate") not in list(dp.BY_NAME):
             aggregate = given.get("aggregate") if isinstance(given, dict) else given
             raise _WrongError(
@@ -423,7 +423,7 @@ class _Reader:
             raise _WrongError(f"{where} has no `of`", 'name the column: of = "income"')
         return _call(where, made, **options).alias(name)
 
-    def _listed(self, values: Any) -> Any:
+    def _listed(self, values: object) -> object:
         """Keys, where a parameter that is a list may stand for values."""
         if not isinstance(values, str) or not values.startswith(":"):
             return values
@@ -443,7 +443,7 @@ class _Reader:
         return sql_expression(text, self._parameters)
 
 
-def _by(given: Mapping[str, Any]) -> list[str]:
+def _by(given: Mapping[str, object]) -> list[str]:
     by = _list(given["group_by"])
     if not all(isinstance(name, str) for name in by):
         remedy = 'write for example group_by = ["city"]'
@@ -451,7 +451,7 @@ def _by(given: Mapping[str, Any]) -> list[str]:
     return by
 
 
-def _table(given: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _table(given: Mapping[str, object], name: str) -> dict[str, Any]:
     if name not in given:
         raise _WrongError(f"[{name}] is missing", _EXAMPLES.get(name))
     result = given[name]
@@ -464,7 +464,7 @@ def _list(given: object) -> list[Any]:
     return given if isinstance(given, list) else [given]
 
 
-def _only(given: Mapping[str, Any], known: set[str], where: str) -> None:
+def _only(given: Mapping[str, object], known: set[str], where: str) -> None:
     for name in given:
         if name not in known:
             remedy = did_you_mean(name, sorted(known)) if known else f"leave {name} out"
@@ -488,7 +488,7 @@ class Job:
         """What it would do; nothing is charged."""
         return self.payer.prepare(self.queries, self.spend).plan
 
-    def left(self) -> dict[str, Any]:
+    def left(self) -> dict[str, object]:
         """What is left of the budget that pays for it, for programs."""
         return left_fields(self.payer.ledger.remaining)
 
@@ -626,7 +626,7 @@ def _payer(queries: Sequence[object], session: object, path: Path) -> Payer:
     return owner
 
 
-def _from_python(path: Path) -> dict[str, Any]:
+def _from_python(path: Path) -> dict[str, object]:
     folder = str(path.parent.resolve())
     sys.path.insert(0, folder)  # as when it is run alone
     try:

@@ -10,13 +10,12 @@ from contextlib import ExitStack
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from dpframe.api.files import Content, NotKept, destination, require_result, write
 from dpframe.api.reuse import content_of, standing, words
 from dpframe.charge import budget_of, convert_budget, resolve_composition
 from dpframe.cli.output import Announced, BadInput, print_help, print_record, say
-from dpframe.cli.pins import JSON, PLACE, Option, add_command, day, option, switch
+from dpframe.cli.pins import JSON, PLACE, Commands, Option, add_command, day, option, switch
 from dpframe.core.budget import Budget, amount
 from dpframe.core.exact import show_input
 from dpframe.core.units import Identifier, Rows
@@ -267,7 +266,7 @@ def _print_head(parsed: Parsed, what: str, store: Store, head: Head) -> int:
     return 0
 
 
-def _fields(store: Store, head: Head) -> dict[str, Any]:
+def _fields(store: Store, head: Head) -> dict[str, object]:
     return {"ledger": store.where, "records": head.seq, "head": head.hash}
 
 
@@ -278,7 +277,7 @@ _OVER = 3
 """The exit code of a budget with less left than `--at-least`."""
 
 
-def add_commands(commands: Any) -> None:
+def add_commands(commands: Commands) -> None:
     """Add ``dpframe ledger``."""
     ledger = commands.add_parser("ledger", help="create, read, verify and raise budgets")
     ledger.set_defaults(run=lambda _: print_help(ledger))

@@ -123,7 +123,7 @@ def _refused(error: DPFrameError, opened: dict[str, Any], log: Log | None, *, as
     name = type(error.error if isinstance(error, BadInput) else error).__name__
     lost = error.result if isinstance(error, NotWritten) else None
     if as_json:
-        record: dict[str, Any] = {"error": name, "message": str(error)} | opened
+        record: dict[str, object] = {"error": name, "message": str(error), **opened}
         print(json.dumps(record if lost is None else record | {"result": json.loads(lost)}))
     elif lost is not None:
         print(lost)

@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from dpframe.core.tree import visible
 from dpframe.errors import DPFrameError, NoBudget, UnsupportedOperation
@@ -92,7 +91,7 @@ class Log:
             self._warnings.add(text)
             self.say("warning", {"category": category, "text": text})
 
-    def say(self, event: str, facts: dict[str, Any]) -> None:
+    def say(self, event: str, facts: dict[str, object]) -> None:
         """Write one line. A failure to write stops nothing, because the work may already be paid
         for."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -165,7 +164,7 @@ def warn(text: str) -> None:
         _open[-1].warn("ResultWarning", text)
 
 
-def log_event(event: str, **facts: Any) -> None:
+def log_event(event: str, **facts: object) -> None:
     """Write a line where a log is written."""
     if _open:
         _open[-1].say(event, facts)
@@ -184,7 +183,7 @@ def say(line: str, *, to_errors: bool = False) -> None:
     print(visible(line), file=sys.stderr if to_errors else sys.stdout)
 
 
-def print_record(record: Any) -> int:
+def print_record(record: object) -> int:
     """Print JSON for programs, and return the exit code of a command that is done."""
     print(json.dumps(record, indent=2))
     return 0
@@ -234,7 +233,7 @@ class Announced:
 
     def _tell(self, made: NewBudget) -> None:
         say(made.words(), to_errors=True)
-        found: list[dict[str, Any]] = self._parsed.announced.setdefault("opened", [])
+        found: list[dict[str, object]] = self._parsed.announced.setdefault("opened", [])
         found.append(
             {
                 "name": made.name,

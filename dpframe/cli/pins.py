@@ -14,6 +14,7 @@ from dpframe.ledger.budgets import New
 
 Option: TypeAlias = "tuple[str, dict[str, Any]]"
 """The name of an argument, and what to give argparse for it."""
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def day(text: str) -> date:
@@ -24,7 +25,7 @@ def day(text: str) -> date:
         raise argparse.ArgumentTypeError(f"{text!r} is no day: write 2027-01-31") from None
 
 
-def option(name: str, metavar: str | None, words: str | None, **more: Any) -> Option:
+def option(name: str, metavar: str | None, words: str | None, **more: object) -> Option:
     """An argument with a value."""
     return name, {"metavar": metavar, "help": words, **more}
 
@@ -35,14 +36,14 @@ def switch(name: str, words: str) -> Option:
 
 
 def add_command(
-    commands: Any,
+    commands: Commands,
     run: Callable[[argparse.Namespace], int],
     name: str,
     words: str,
     description: str,
     *options: Option,
     **more: Any,
-) -> Any:
+) -> argparse.ArgumentParser:
     """Add a command with its arguments, in the order in which its help lists them."""
     parser = commands.add_parser(name, help=words, description=description, **more)
     parser.set_defaults(run=run, parser=parser)
@@ -50,7 +51,7 @@ def add_command(
     return parser
 
 
-def add_options(parser: Any, *options: Option) -> None:
+def add_options(parser: argparse._ActionsContainer, *options: Option) -> None:
     """Add arguments to a command, or to a group of those of a command."""
     for name, about in options:
         parser.add_argument(name, **about)

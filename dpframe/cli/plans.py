@@ -8,7 +8,6 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dpframe.api.approval import nearest
 from dpframe.api.parameters import not_of
@@ -20,6 +19,7 @@ from dpframe.cli.pins import (
     PARAMETERS,
     PINS,
     PLACE,
+    Commands,
     add_command,
     day,
     option,
@@ -36,6 +36,7 @@ from dpframe.ledger.approvals import (
     ANY,
     KEY_VARIABLE,
     Allowed,
+    Approval,
     ApprovalKey,
     Bound,
     new_pair,
@@ -196,7 +197,7 @@ FORMATS = ("text", "markdown", "html", "mermaid")
 _ARGUMENTS = {"plan": "FILE", "by": "--by WHO", "ledger": "--ledger WHERE"}
 
 
-def add_commands(commands: Any) -> None:
+def add_commands(commands: Commands) -> None:
     """Add the commands."""
     add_command(
         commands,
@@ -496,7 +497,7 @@ def _approve_plan(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _compare(known: tuple[Any, str] | None) -> str:
+def _compare(known: tuple[Approval, str] | None) -> str:
     if known is None:
         return "the first plan that is approved for it"
     approval, words = known

@@ -33,6 +33,7 @@ from dpframe.cli.pins import (
     JSON,
     LEDGER_AND_NAME,
     PARAMETERS,
+    Commands,
     add_command,
     add_options,
     option,
@@ -110,7 +111,7 @@ prints go to standard error. A TOML job needs no code:
 """
 
 
-def add_commands(commands: Any) -> None:
+def add_commands(commands: Commands) -> None:
     """Add the commands."""
     form = toml_job.__doc__ or ""
     added = add_command(
@@ -296,8 +297,8 @@ def _rows(frame: pl.DataFrame) -> Any:
         return json.loads(json.dumps(frame.to_dicts(), default=str))
 
 
-def _record(job: Job, releases: Releases, paths: Sequence[Path] | None) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _record(job: Job, releases: Releases, paths: Sequence[Path] | None) -> dict[str, object]:
+    found: dict[str, object] = {
         "fingerprint": releases.plan.fingerprint,
         "cost": releases.cost.words(),
         "cost_decimal": decimals(releases.cost, up=True),

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.core.windows import Every
-from dpframe.ledger.record import Record
+from dpframe.ledger.record import Record, Stored
 from dpframe.ledger.scopes import Scope, Totals
 
 # Who was charged: user, machine, process, job and run, as public metadata of a record.
@@ -40,7 +40,7 @@ class Caller:
     job: str | None = None  # The file of the job, or of the script
     run: str | None = None  # What a scheduler calls this run of it
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, object]:
         """All but the user, as JSON."""
         return {"host": self.host, "process": self.process, "job": self.job, "run": self.run}
 
@@ -59,7 +59,7 @@ NOBODY = Caller()
 _given: tuple[str | None, str | None] = (None, None)
 
 
-def caller_of(user: str | None, found: dict[str, Any]) -> Caller:
+def caller_of(user: str | None, found: Mapping[str, Stored]) -> Caller:
     """What `Caller.fields` made. Raises `ValueError, TypeError` when it is in another form."""
     if found.keys() != {"host", "process", "job", "run"}:
         raise ValueError

@@ -103,7 +103,7 @@ def exact_fields(budget: Budget) -> dict[str, str]:
     }
 
 
-def left_fields(remaining: Budget) -> dict[str, dict[str, str] | dict[str, float]]:
+def left_fields(remaining: Budget) -> dict[str, object]:
     """What is left of a budget, exactly and as decimals, for programs."""
     return {"remaining": exact_fields(remaining), "remaining_decimal": decimals(remaining)}
 

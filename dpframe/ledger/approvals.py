@@ -225,7 +225,7 @@ class ApprovalKey:
             remedy=_FORMS,
         )
 
-    def sign(self, *fields: Any) -> str:
+    def sign(self, *fields: object) -> str:
         """The signature of an approval's fields, with the name of its scheme. Raises `LedgerError`
         when the key can only verify.
         """
@@ -242,7 +242,7 @@ class ApprovalKey:
                     remedy="sign with the private key, ed25519:PRIVATE",
                 )
 
-    def verifies(self, signature: str | None, *fields: Any) -> bool:
+    def verifies(self, signature: str | None, *fields: object) -> bool:
         """Whether an approval was signed with this key, or with the private key of it."""
         if signature is None:
             return False
@@ -274,7 +274,7 @@ def new_pair() -> tuple[str, str]:
     return f"ed25519:{private.hex()}", f"ed25519-public:{public.hex()}"
 
 
-def _message(fields: Sequence[Any]) -> bytes:
+def _message(fields: Sequence[object]) -> bytes:
     """One text for each list of fields: JSON whose objects are sorted, beyond ASCII escaped."""
     return json.dumps([_FORMAT, *fields], sort_keys=True).encode("ascii")
 
@@ -334,7 +334,7 @@ class Bound:
         return cls(account.within or account.budget, account.budget.measure)
 
     @classmethod
-    def read(cls, found: Any) -> Bound:
+    def read(cls, found: object) -> Bound:
         """The amount that `fields` made.
 
         Raises
@@ -421,7 +421,7 @@ class Approval:
         """How many runs are left; None for any number."""
         return None if self.runs is None else self.runs - self.used
 
-    def signed_fields(self) -> list[Any]:
+    def signed_fields(self) -> list[object]:
         """All that its signature covers."""
         amount = None if self.bound is None else self.bound.fields()
         until = None if self.until is None else self.until.isoformat()

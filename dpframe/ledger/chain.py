@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import get_args
 
 from dpframe.core.budget import Budget
 from dpframe.core.parameters import Parameter
@@ -24,7 +24,9 @@ from dpframe.ledger.record import (
     Draft,
     Head,
     Record,
+    Row,
     Seal,
+    Stored,
     no_budget,
     sealed,
 )
@@ -210,7 +212,7 @@ def state_of(
         for approval in approvals
         if approval.used
     ]
-    state: dict[str, Any] = {"kept": kept, "spent": spent, "used": used}
+    state: dict[str, object] = {"kept": kept, "spent": spent, "used": used}
     scopes = {a.name: found for a in chain.accounts.values() if (found := a.scopes.state())}
     if since is not None:
         state["results"] = since
@@ -226,7 +228,7 @@ def kept_numbers(checkpoint: Record) -> list[int]:
     return [int(number) for number, _ in _state(checkpoint)["kept"]]
 
 
-def restore(chain: Chain, checkpoint: Record, rows: Iterable[tuple[Any, ...]]) -> None:
+def restore(chain: Chain, checkpoint: Record, rows: Iterable[Row]) -> None:
     """Bring an empty chain to a checkpoint whose hash is right, with the rows that it refers to.
     Raises `ValueError, TypeError, KeyError` when it makes no sense, or the rows are not those.
     """
@@ -256,7 +258,7 @@ def restore(chain: Chain, checkpoint: Record, rows: Iterable[tuple[Any, ...]]) -
     chain.whole = False
 
 
-def _state(checkpoint: Record) -> dict[str, Any]:
+def _state(checkpoint: Record) -> dict[str, Stored]:
     fields = json.loads(checkpoint.why or "")
     if checkpoint.act == "rekeyed":
         fields = json.loads(fields["state"])
@@ -342,7 +344,7 @@ class Chain:
             seq, tip = record.seq, record.hash
         return result
 
-    def begin(self, row: tuple[Any, ...], rows: Iterable[tuple[Any, ...]]) -> None:
+    def begin(self, row: Row, rows: Iterable[Row]) -> None:
         """Begin at a checkpoint, with the rows of the records that it refers to."""
         checkpoint = self._verified(row)
         try:
@@ -354,14 +356,14 @@ class Chain:
         self.length, self.tip = checkpoint.seq, checkpoint.hash
         self.checkpoint = checkpoint.seq
 
-    def needed(self, row: tuple[Any, ...]) -> list[int]:
+    def needed(self, row: Row) -> list[int]:
         """The numbers of the rows that `begin` needs for a checkpoint."""
         try:
             return kept_numbers(self._verified(row))
         except (KeyError, TypeError, ValueError):
             raise broken(f"record {row[0]} cannot be read") from None
 
-    def read(self, rows: Iterable[tuple[Any, ...]], anchors: dict[int, str]) -> None:
+    def read(self, rows: Iterable[Row], anchors: dict[int, str]) -> None:
         """Append stored rows, in the order of `COLUMNS`; rows at anchors must have those hashes.
         Raises `LedgerError` at the first row that is not what was once written there.
         """
@@ -378,7 +380,7 @@ class Chain:
                 self.content.update(_line(row))
                 self.hashed += 1
 
-    def _verified(self, row: tuple[Any, ...]) -> Record:
+    def _verified(self, row: Row) -> Record:
         return verified(row, self.seal)
 
     def _read(self, record: Record) -> None:
@@ -619,7 +621,7 @@ class Chain:
         self.approvals.setdefault(found.name, []).append(found)
 
 
-def verified(row: tuple[Any, ...], seal: Seal) -> Record:
+def verified(row: Row, seal: Seal) -> Record:
     """The record of a stored row, which must have the hash that it was written with."""
     try:
         right = seal.record(list(row[:-1])) == row[-1]
@@ -645,10 +647,10 @@ def rekeying(chain: Chain, seal: Seal, since: int | None) -> str:
     return json.dumps(state, separators=(",", ":"))
 
 
-def _line(row: tuple[Any, ...]) -> bytes:
+def _line(row: Row) -> bytes:
     return json.dumps(list(row), default=repr).encode() + b"\n"
 
 
-def row_of(record: Record) -> tuple[object, ...]:
+def row_of(record: Record) -> Row:
     """A record's values in the order of `COLUMNS`."""
     return tuple(getattr(record, column) for column in COLUMNS)

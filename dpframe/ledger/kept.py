@@ -73,7 +73,7 @@ class Identity:
         """The digest of what is released."""
         return self.fingerprint if self.release is None else self.release
 
-    def _fields(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, object]:
         """All but the digests of the plan, as records keep it."""
         types = {} if self.types is None else {"types": self.types}
         return {

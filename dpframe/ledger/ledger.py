@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dpframe.core.budget import GDP, ApproxDP, Budget
 from dpframe.core.windows import NAMES, Every
@@ -28,7 +28,7 @@ from dpframe.ledger.streams import StreamOpening
 #
 # Events hold only amounts, names, numbers of records and fingerprints: nothing of the data.
 
-Listener: TypeAlias = "Callable[[str, dict[str, Any]], None]"
+Listener: TypeAlias = "Callable[[str, dict[str, object]], None]"
 
 _listeners: list[Listener] = []
 
@@ -43,7 +43,7 @@ def watched(listener: Listener) -> Iterator[None]:
         _listeners.remove(listener)
 
 
-def happened(event: str, **facts: Any) -> None:
+def happened(event: str, **facts: object) -> None:
     """Report an event to the listeners."""
     for listener in [*_listeners]:
         listener(event, facts)

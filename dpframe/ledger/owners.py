@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any
 
 from dpframe.core.budget import Budget
 from dpframe.errors import LedgerError, require
@@ -29,6 +28,7 @@ from dpframe.ledger.record import (
     Draft,
     Head,
     Record,
+    Row,
     Seal,
     no_ledger,
     plain_text,
@@ -611,7 +611,7 @@ def _move(source: Store, destination: Store, identity: str, who: str) -> None:
 
 def _copied(tables: Tables, to: Tables, records: int) -> Record:
     """The last of the records."""
-    last: tuple[Any, ...] = ()
+    last: Row = ()
     for rows in rows_after(tables, 0):
         taken = [row for row in rows if row[0] <= records]
         to.append(taken, None)

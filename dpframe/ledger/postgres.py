@@ -38,8 +38,8 @@ from dpframe.ledger.chain import RESTORE, broken
 from dpframe.ledger.contents import IsRight, any_content
 from dpframe.ledger.head_file import HeadFile, claim
 from dpframe.ledger.locks import Turn, release_after, this_process
-from dpframe.ledger.record import COLUMNS, Head, Seal, no_ledger
-from dpframe.ledger.store import Row, SqlTables, Store, Tables
+from dpframe.ledger.record import COLUMNS, Head, Row, Seal, no_ledger
+from dpframe.ledger.store import SqlTables, Store, Tables
 
 # Where a server's database is, with user and password kept out of everything that people see.
 
@@ -107,7 +107,7 @@ def _unreadable() -> LedgerError:
 # They have a schema of their own, and every statement names it, so that no search path leads
 # elsewhere.
 
-Connection = psycopg.Connection[tuple[Any, ...]]
+Connection = psycopg.Connection[Row]
 
 CREATED = b"""
 CREATE TABLE dpframe_ledger.records (

@@ -150,6 +150,10 @@ def _amount(measure: str, main: str, slack: str) -> Budget:
 
 
 COLUMNS = tuple(f.name for f in fields(Record))
+Row: TypeAlias = tuple[Any, ...]
+"""A record as the tables hold it: its values in the order of `COLUMNS`. It may be forged."""
+Stored: TypeAlias = Any
+"""JSON of a record. It may be forged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dpframe.core.budget import Budget
 from dpframe.core.windows import NAMES, Every, Windows, number_of, whole_person
@@ -106,7 +106,7 @@ def _for(approval: Approval) -> str:
     return f"{amount}, {limits}" if limits else amount
 
 
-def record(store: Store, name: str | None) -> dict[str, Any]:
+def record(store: Store, name: str | None) -> dict[str, dict[str, object]]:
     """What `show` shows, for programs; amounts are exact, as text such as ``"3/10"``. Raises
     `LedgerError` when the ledger does not verify, or has no budget of that name.
     """
@@ -146,14 +146,14 @@ def record(store: Store, name: str | None) -> dict[str, Any]:
     }
 
 
-def _scope(entry: Entry) -> dict[str, Any]:
+def _scope(entry: Entry) -> dict[str, object]:
     """Where a charge falls and what its plan costs; nothing of one for all of the frames."""
     if entry.scope is None:
         return {}
     return {"scope": scope_fields(entry.scope, entry.amounts[-1])}
 
 
-def amounts(account: Account) -> dict[str, Any]:
+def amounts(account: Account) -> dict[str, object]:
     """What a budget is, what was spent of it and what is left, exactly."""
     return {
         "budget": exact_fields(account.within or account.budget),
@@ -175,14 +175,14 @@ def _unopened(chain: Chain, name: str | None) -> dict[str, list[Approval]]:
     }
 
 
-def _parameters(approval: Approval) -> dict[str, Any]:
+def _parameters(approval: Approval) -> dict[str, object]:
     """What parameters may be; nothing where it is of one plan."""
     if not approval.allowed:
         return {}
     return {"parameters": {name: found.words for name, found in approval.allowed}}
 
 
-def _approvals(approvals: list[Approval], key: ApprovalKey | None) -> list[dict[str, Any]]:
+def _approvals(approvals: list[Approval], key: ApprovalKey | None) -> list[dict[str, object]]:
     return [
         {
             "time": approval.time.isoformat(),
@@ -200,9 +200,9 @@ def _approvals(approvals: list[Approval], key: ApprovalKey | None) -> list[dict[
     ]
 
 
-def _grant(record: Record) -> dict[str, Any]:
-    found = {"time": record.time, "act": record.act, "amount": exact_fields(record.amount)}
-    return found if record.who is None else found | {"by": record.who, "reason": record.why}
+def _grant(record: Record) -> dict[str, object]:
+    by = {} if record.who is None else {"by": record.who, "reason": record.why}
+    return {"time": record.time, "act": record.act, "amount": exact_fields(record.amount), **by}
 
 
 def _closed(record: Record) -> dict[str, str | None]:
@@ -258,7 +258,7 @@ def stream_words(stream: OpenedStream) -> str:
     )
 
 
-def streams_record(chain: Chain, name: str) -> list[dict[str, Any]]:
+def streams_record(chain: Chain, name: str) -> list[dict[str, object]]:
     """The streams of a budget, for programs."""
     return [
         {
@@ -277,7 +277,7 @@ def _is_closed(chain: Chain, budget: str, stream: OpenedStream) -> bool:
     return stream.closed is not None or chain.account(budget).closed is not None
 
 
-def _window_fields(account: Account) -> dict[str, Any]:
+def _window_fields(account: Account) -> dict[str, object]:
     """The same for programs; nothing of a budget for all time."""
     timeline = account.scopes.windows
     if timeline is None:

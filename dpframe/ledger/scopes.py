@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import nlargest
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from dpframe.core import windows
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.core.windows import Every, Windows
 from dpframe.errors import InvalidBudget, LedgerError, require
 from dpframe.ledger.amounts import add_up, amounts_text, over_budget, read_amounts
-from dpframe.ledger.record import Record
+from dpframe.ledger.record import Record, Stored
 
 # Calendar windows, and what was charged to each of them.
 #
@@ -156,7 +156,7 @@ class Timeline:
         if not self.without.is_zero:
             yield Windows(self.every, 0, -1, without=True), self.without
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """As JSON, in one form only."""
         return {
             "borders": self.borders,
@@ -165,7 +165,7 @@ class Timeline:
         }
 
     @classmethod
-    def restored(cls, every: Every, zero: Budget, state: Any) -> Timeline:
+    def restored(cls, every: Every, zero: Budget, state: Stored) -> Timeline:
         """What `state` made. Raises `ValueError, TypeError, KeyError, ArithmeticError` when it
         makes no sense.
         """
@@ -277,13 +277,13 @@ class Division:
             left.slack + max(total.slack, _nth(self.touched, [t.slack for t in others])),
         )
 
-    def state(self) -> list[Any]:
+    def state(self) -> list[object]:
         """As JSON, in one form only."""
         parts = [[key, *amounts_text(t)] for key, t in sorted(self.parts.items())]
         return [self.touched, parts, *([] if self.latest is None else [self.latest])]
 
     @classmethod
-    def restored(cls, zero: Budget, state: Any) -> Division:
+    def restored(cls, zero: Budget, state: Stored) -> Division:
         """What `state` made. Raises `ValueError, TypeError, ArithmeticError` when it makes no
         sense.
         """
@@ -326,7 +326,7 @@ class Clock:
         return [self.frame, self.column, self.zone]
 
     @classmethod
-    def read(cls, found: Any) -> Clock:
+    def read(cls, found: Stored) -> Clock:
         """What `fields` made. Raises `ValueError, TypeError` when it makes no sense."""
         if not all(isinstance(text, str) for text in found):
             raise TypeError
@@ -416,9 +416,9 @@ class Totals:
         parts = sum(len(division.parts) for division in self.divisions.values())
         return parts + (0 if self.windows is None else len(self.windows.totals))
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """As JSON, in one form only; empty where nothing was charged to any scope."""
-        result: dict[str, Any] = {}
+        result: dict[str, object] = {}
         if self.divisions:
             result["divisions"] = {n: d.state() for n, d in sorted(self.divisions.items())}
         if self.windows is not None and not self.windows.spent.is_zero:
@@ -427,7 +427,7 @@ class Totals:
             result["clocks"] = [clock.fields() for clock in sorted(self.clocks.values())]
         return result
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Stored) -> None:
         """Begin with what `state` made. Raises `ValueError, TypeError, KeyError, ArithmeticError`
         when it makes no sense.
         """
@@ -474,7 +474,7 @@ class Scope(ABC):
         """The amount that may still be charged to it while `left` remains in the whole budget."""
 
     @abstractmethod
-    def fields(self) -> Any:
+    def fields(self) -> object:
         """As JSON."""
 
     @property
@@ -547,7 +547,7 @@ class PartScope(Scope):
             left = division.most(level.key, left) - division.spent(level.key)
         return left
 
-    def fields(self) -> Any:
+    def fields(self) -> object:
         return [level.fields() for level in self.levels]
 
     @property
@@ -559,7 +559,7 @@ class PartScope(Scope):
         return f"part {' of '.join(level.key for level in reversed(self.levels))}"
 
     @classmethod
-    def read(cls, found: Any) -> PartScope:
+    def read(cls, found: Stored) -> PartScope:
         """What `fields` made. Raises `ValueError, TypeError` when it makes no sense."""
         levels = tuple(Level(*values) for values in found)
         for level in levels:
@@ -603,7 +603,7 @@ class WindowScope(Scope):
         timeline = _timeline(totals)
         return left + timeline.spent - timeline.largest(self.windows)
 
-    def fields(self) -> Any:
+    def fields(self) -> object:
         result = self.windows.fields()
         if self.clocks:
             result["clocks"] = [clock.fields() for clock in self.clocks]
@@ -622,7 +622,7 @@ class WindowScope(Scope):
         return "" if found is None or found == self.windows else f" (least in {found.words()})"
 
     @classmethod
-    def read(cls, found: Any) -> WindowScope:
+    def read(cls, found: Stored) -> WindowScope:
         """What `fields` made; errors as `PartScope.read`."""
         said = dict(found)
         clocks = tuple(Clock.read(one) for one in said.pop("clocks", ()))
@@ -687,12 +687,12 @@ def read_per(text: str | None) -> Every | None:
     return as_every(fields["per"])
 
 
-def scope_fields(scope: Scope, cost: Budget) -> dict[str, Any]:
+def scope_fields(scope: Scope, cost: Budget) -> dict[str, object]:
     """A scope and the cost of the plan that it was charged, as JSON."""
     return {"kind": scope.kind, "where": scope.fields(), "cost": amounts_text(cost)}
 
 
-def read_scope(found: Any, measure: Budget) -> tuple[Scope, Budget]:
+def read_scope(found: object, measure: Budget) -> tuple[Scope, Budget]:
     """What `scope_fields` made, of a budget with this measure. Raises `ValueError, TypeError,
     KeyError, ArithmeticError` when it makes no sense.
     """

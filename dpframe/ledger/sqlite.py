@@ -20,8 +20,8 @@ from dpframe.ledger.chain import RESTORE, broken
 from dpframe.ledger.contents import FolderContents, is_at
 from dpframe.ledger.head_file import HeadFile, claim, require_alone
 from dpframe.ledger.locks import REGISTER, STEP, Turn, release_after, this_process, wait
-from dpframe.ledger.record import COLUMNS, Head, Seal, no_ledger
-from dpframe.ledger.store import Row, SqlTables, Store
+from dpframe.ledger.record import COLUMNS, Head, Row, Seal, no_ledger
+from dpframe.ledger.store import SqlTables, Store
 
 # The lock of a ledger's file, which nothing else that happens in the process can drop.
 #

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
-from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import BinaryIO, ClassVar, Protocol, TypeAlias, TypeVar
 
 from dpframe.errors import DPFrameError, LedgerError, require
 from dpframe.ledger.chain import (
@@ -26,7 +26,7 @@ from dpframe.ledger.chain import (
 from dpframe.ledger.contents import Contents, MemoryContents
 from dpframe.ledger.head_file import HeadFile, Seen
 from dpframe.ledger.locks import Turn, close_all, release_after, this_process
-from dpframe.ledger.record import COLUMNS, Draft, Head, Record, Seal, sealed
+from dpframe.ledger.record import COLUMNS, Draft, Head, Record, Row, Seal, sealed
 
 # The operations of a store's tables, for any kind of storage.
 
@@ -36,9 +36,6 @@ STEP = 2048
 
 LARGEST = 2**63 - 1
 """Number of a record that is kept."""
-
-Row: TypeAlias = "tuple[Any, ...]"
-"""A record as the tables hold it: its values in the order of `COLUMNS`. It may be forged."""
 
 
 class Tables(Protocol):

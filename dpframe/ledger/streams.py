@@ -20,10 +20,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dpframe.errors import LedgerError
-from dpframe.ledger.record import Draft, Record
+from dpframe.ledger.record import Draft, Record, Stored
 
 STREAMED = frozenset({"stream", "drawn", "typed", "redrawn", "ended"})
 """Kinds of records of streams."""
@@ -263,7 +263,7 @@ def typed_draft(budget: str, stream: OpenedStream, types: Types) -> Draft:
     return Draft(budget, "typed", stream.number, why=json.dumps({"types": types}))
 
 
-def _read_types(found: Any) -> Types:
+def _read_types(found: Stored) -> Types:
     for name, columns in found:
         if not all(isinstance(text, str) for text in (name, *columns, *columns.values())):
             raise TypeError
@@ -272,7 +272,7 @@ def _read_types(found: Any) -> Types:
 
 def _fields_of(
     record: Record, kinds: dict[str, type], more: dict[str, type] | None = None
-) -> dict[str, Any]:
+) -> dict[str, Stored]:
     """What a record says, with `more` of it or without; and with types, where that may be."""
     fields = json.loads(record.why or "")
     if not isinstance(fields, dict):

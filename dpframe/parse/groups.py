@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import prod
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import polars as pl
 
@@ -29,8 +29,8 @@ MOST_GROUPS = 50_000_000
 
 
 def read_groups(
-    by: Sequence[Any],
-    named_by: Mapping[str, Any],
+    by: Sequence[object],
+    named_by: Mapping[str, object],
     keys: object,
     columns: Columns,
     discover: bool = False,
@@ -120,7 +120,7 @@ def _known_keys(
 
 
 def _product(
-    lists: Mapping[str, list[Any]], domains: Mapping[str, Domain], where: str
+    lists: Mapping[str, Sequence[object]], domains: Mapping[str, Domain], where: str
 ) -> pl.DataFrame:
     frames = [
         distinct(_column(name, values, domains[name], where).to_frame())
@@ -135,12 +135,12 @@ def _crossed(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return reduce(lambda a, b: a.join(b, how="cross", maintain_order="left_right"), frames)
 
 
-def _frame_of_list(listed: list[Any], domains: Mapping[str, Domain], where: str) -> pl.DataFrame:
+def _frame_of_list(rows: list[object], domains: Mapping[str, Domain], where: str) -> pl.DataFrame:
     """The frame of values for one column, or of a tuple for each row."""
     names = list(domains)
     if len(names) == 1:
-        return _column(names[0], listed, domains[names[0]], where).to_frame()
-    if not all(isinstance(row, tuple) and len(row) == len(names) for row in listed):
+        return _column(names[0], rows, domains[names[0]], where).to_frame()
+    if not all(isinstance(row, tuple) and len(row) == len(names) for row in rows):
         raise MissingKeys(
             f"keys must cover all grouping columns: {', '.join(names)}",
             where=where,
@@ -149,7 +149,7 @@ def _frame_of_list(listed: list[Any], domains: Mapping[str, Domain], where: str)
                 "pass a list of tuples, or a DataFrame",
             ),
         )
-    columns = zip(*listed, strict=True) if listed else [() for _ in names]
+    columns = zip(*rows, strict=True) if rows else [() for _ in names]
     return pl.DataFrame(
         [_column(n, list(c), domains[n], where) for n, c in zip(names, columns, strict=True)]
     )
@@ -200,7 +200,7 @@ def _frame_of(keys: object, domains: Mapping[str, Domain], where: str) -> pl.Dat
             )
 
 
-def _values(name: str, values: object, where: str) -> list[Any]:
+def _values(name: str, values: object, where: str) -> list[object]:
     if isinstance(values, pl.Series):
         return values.to_list()
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
@@ -239,7 +239,7 @@ def require_few(count: int, where: str) -> None:
         )
 
 
-def _column(name: str, values: list[Any], found: Domain, where: str) -> pl.Series:
+def _column(name: str, values: Sequence[object], found: Domain, where: str) -> pl.Series:
     """Listed values as a column that holds exactly them."""
     made = listed(name, values, found.dtype)
     if made is None:
@@ -309,7 +309,7 @@ class SetsAsked:
     """Grouping sets as they were written."""
 
     form: Form  # Which function wrote them
-    columns: tuple[Any, ...]  # All columns, in order of first appearance
+    columns: tuple[object, ...]  # All columns, in order of first appearance
     # The columns of each set, by their numbers; None for what follows from the form.
     sets: tuple[tuple[int, ...], ...] | None = None
 
@@ -388,7 +388,7 @@ def _too_many(sets: int, where: str) -> UnsupportedOperation:
     )
 
 
-def nothing_else(named: Mapping[str, Any], others: Sequence[Any]) -> None:
+def nothing_else(named: Mapping[str, object], others: Sequence[object]) -> None:
     """Refuse other columns in addition to grouping sets."""
     if named or others:
         raise UnsupportedOperation(

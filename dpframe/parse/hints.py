@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.rows.operation import snake
+from dpframe.rows.operation import Node, snake
 
 _AGGREGATE = "it combines many rows, and would carry no noise here"
 _NEIGHBOURS = "its value in a row depends on other rows"
@@ -202,7 +201,7 @@ def refuse(name: str, remedy: str | None = None) -> UnsupportedOperation:
     )
 
 
-def function_key(function: Any) -> tuple[str, Any]:
+def function_key(function: Node) -> tuple[str, Node]:
     """A function's name, with its group, and its parameters."""
     if isinstance(function, str):
         return function, None
@@ -215,7 +214,7 @@ def function_key(function: Any) -> tuple[str, Any]:
     return f"{name}.{inner}", params
 
 
-def function_name(key: str, params: Any) -> str:
+def function_name(key: str, params: Node) -> str:
     """What the analyst wrote for the function that Polars calls `key`, such as ``Boolean.IsIn``."""
     if key in _SPECIAL_NAMES:
         return _SPECIAL_NAMES[key]
@@ -238,7 +237,7 @@ def function_name(key: str, params: Any) -> str:
     return FAMILIES.get(family, "") + snake(name)
 
 
-def node_name(kind: str, body: Any) -> str:
+def node_name(kind: str, body: Node) -> str:
     """What the analyst wrote for a node that is not a function."""
     if kind == "Agg" and isinstance(body, Mapping) and body:
         [name, *_] = body
@@ -256,7 +255,7 @@ def node_name(kind: str, body: Any) -> str:
     return _NODE_NAMES.get(kind, snake(kind))
 
 
-def _list_name(body: Mapping[str, Any]) -> str:
+def _list_name(body: Mapping[str, object]) -> str:
     """Newer Polars writes some functions of lists, such as ``list.unique``, as ``list.eval``."""
     if "Cumulative" in str(body.get("variant")):
         return "cumulative_eval"
@@ -297,8 +296,6 @@ def refuse_unserialisable(shown: str) -> UnsupportedOperation:
 
 # How Polars writes aggregates down, in old and new versions: which node holds what.
 
-
-Node: TypeAlias = "Any"
 
 _HELD = ("input", "expr")
 _FUNCTIONS = ("Quantile", "NullCount")

@@ -6,9 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
-
-import polars as pl
 
 from dpframe.core.tree import Call, Column, Literal, Tree, column_names
 from dpframe.errors import UnsupportedOperation
@@ -28,14 +25,15 @@ from dpframe.frames.group_by_individual import (
     Quantile,
     Sum,
 )
-from dpframe.parse.hints import Node, function_key, function_name, held, node_name, refuse
+from dpframe.parse.hints import function_key, function_name, held, node_name, refuse
 from dpframe.parse.outputs import Kept, kept_rows
 from dpframe.parse.reader import Reader
 from dpframe.parse.reader import tree_of as row_tree
+from dpframe.parse.selectors import Schema
 from dpframe.rows.constants import constant
 from dpframe.rows.fold import domain
 from dpframe.rows.logic import IsNull
-from dpframe.rows.operation import Operand
+from dpframe.rows.operation import Node, Operand
 
 _METHODS: Mapping[str, IndividualAggregate] = {
     "Sum": Sum(),
@@ -64,14 +62,14 @@ _INSTEAD: Mapping[str, tuple[str, str]] = {
 }
 
 
-def read_group(node: Node, facts: FrameFacts, schema: Mapping[str, pl.DataType]) -> Tree:
+def read_group(node: Node, facts: FrameFacts, schema: Schema) -> Tree:
     """The tree of one output of ``group_by(identifier).agg(...)``: aggregates, and row-wise
     operations on them.
     """
     return _GroupReader(facts, schema).tree(node)
 
 
-def read_row(node: Node, facts: FrameFacts, schema: Mapping[str, pl.DataType]) -> Tree:
+def read_row(node: Node, facts: FrameFacts, schema: Schema) -> Tree:
     """The tree of a row-wise expression, which may hold aggregates with ``.over(identifier)``."""
     return _RowReader(facts, schema).tree(node)
 
@@ -81,7 +79,7 @@ class _FactsReader(Reader):
 
     __slots__ = ("_facts",)
 
-    def __init__(self, facts: FrameFacts, schema: Mapping[str, pl.DataType]) -> None:
+    def __init__(self, facts: FrameFacts, schema: Schema) -> None:
         super().__init__(schema)
         self._facts = facts
 
@@ -91,7 +89,7 @@ class _GroupReader(_FactsReader):
 
     __slots__ = ()
 
-    def _node(self, node: Any, depth: int) -> Operand:
+    def _node(self, node: Node, depth: int) -> Operand:
         if _is_aggregate(node):
             self._nodes += 1
             how, of = _aggregate(node, self._facts, self._schema)
@@ -114,7 +112,7 @@ class _RowReader(_FactsReader):
 
     __slots__ = ()
 
-    def _node(self, node: Any, depth: int) -> Operand:
+    def _node(self, node: Node, depth: int) -> Operand:
         if isinstance(node, dict) and len(node) == 1:
             [(kind, body)] = node.items()
             if kind in ("Over", "Window") and node_name(kind, body) == "over":
@@ -122,7 +120,7 @@ class _RowReader(_FactsReader):
                 return self._over(body)
         return super()._node(node, depth)
 
-    def _over(self, body: Any) -> Tree:
+    def _over(self, body: Node) -> Tree:
         facts = self._facts
         if facts.identifier is None:
             raise refuse(
@@ -181,7 +179,7 @@ def _name(node: Node) -> str:
 
 
 def _aggregate(
-    node: Node, facts: FrameFacts, schema: Mapping[str, pl.DataType]
+    node: Node, facts: FrameFacts, schema: Schema
 ) -> tuple[IndividualAggregate, tuple[Tree, ...]]:
     """An aggregate and what it is of."""
     if node == "Len":
@@ -223,9 +221,9 @@ def _aggregate(
 def _read(
     key: str,
     name: str,
-    said: Any,
+    said: Node,
     kept: Kept,
-    schema: Mapping[str, pl.DataType],
+    schema: Schema,
     facts: FrameFacts,
 ) -> tuple[IndividualAggregate, Tree | None] | None:
     """The aggregate and the tree of its values, which are null in rows that a filter leaves out.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import polars as pl
 
@@ -22,7 +22,7 @@ from dpframe.rows.fold import outer_words
 from dpframe.sealed import all_sealed, sealed
 
 IntoKeys: TypeAlias = (
-    "Keys | pl.DataFrame | pl.Series | Mapping[str, Iterable[Any]] | Iterable[Any]"
+    "Keys | pl.DataFrame | pl.Series | Mapping[str, Iterable[object]] | Iterable[object]"
 )
 _UNNAMED = "key"
 
@@ -293,13 +293,13 @@ def _plain(keys: object) -> tuple[object, tuple[Parameter, ...]]:
     used = tuple(key for key in given if isinstance(key, Parameter))
     if not used:
         return given, ()
-    plain: list[Any] = []
+    plain: list[object] = []
     for key in given:
         plain += _values(key) if isinstance(key, Parameter) else [key]
     return plain, used
 
 
-def _values(parameter: Parameter) -> tuple[Any, ...]:
+def _values(parameter: Parameter) -> tuple[object, ...]:
     held = parameter.typed_value
     return held if isinstance(held, tuple) else (held,)
 

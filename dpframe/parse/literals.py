@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import polars as pl
 
@@ -22,11 +21,11 @@ from dpframe.core.dtypes import (
 from dpframe.core.tree import Literal
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.constants import constant, decimal_literal, from_physical, nearest_float32
-from dpframe.rows.operation import Values
+from dpframe.rows.operation import Node, Values
 from dpframe.rows.polars_dtypes import TIME_UNITS, from_polars, read_dtype, read_ipc, read_zone
 
 
-def read_literal(body: Any) -> Literal | Values:
+def read_literal(body: Node) -> Literal | Values:
     """The constant in a ``Literal`` node."""
     if not isinstance(body, Mapping) or len(body) != 1:
         raise _not_a_scalar()
@@ -51,7 +50,7 @@ def _whole(value: int | bytes) -> int:
     return int.from_bytes(value, "big", signed=True) if isinstance(value, bytes) else int(value)
 
 
-def _scalar(node: Mapping[str, Any]) -> Literal | Values:
+def _scalar(node: Node) -> Literal | Values:
     [(kind, value)] = node.items()
     match kind:
         case "Null":
@@ -124,7 +123,7 @@ _FIXED = {
 _CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 
 
-def decode(data: bytes) -> Any:
+def decode(data: bytes) -> Node:
     """The one value in `data`; maps become dicts and binary strings become bytes."""
     try:
         value, end = _value(data, 0)
@@ -135,7 +134,7 @@ def decode(data: bytes) -> Any:
     return value
 
 
-def _value(data: bytes, at: int) -> tuple[Any, int]:
+def _value(data: bytes, at: int) -> tuple[Node, int]:
     tag = data[at]
     at += 1
     if tag < 0x80:
@@ -156,7 +155,7 @@ def _value(data: bytes, at: int) -> tuple[Any, int]:
     return reader(data, at, size)
 
 
-def _number(data: bytes, at: int, form: str) -> tuple[Any, int]:
+def _number(data: bytes, at: int, form: str) -> tuple[Node, int]:
     return struct.unpack_from(form, data, at)[0], at + struct.calcsize(form)
 
 
@@ -171,7 +170,7 @@ def _text(data: bytes, at: int, size: int) -> tuple[str, int]:
     return raw.decode(), at
 
 
-def _array(data: bytes, at: int, size: int) -> tuple[list[Any], int]:
+def _array(data: bytes, at: int, size: int) -> tuple[list[Node], int]:
     items = []
     for _ in range(size):
         item, at = _value(data, at)
@@ -179,7 +178,7 @@ def _array(data: bytes, at: int, size: int) -> tuple[list[Any], int]:
     return items, at
 
 
-def _map(data: bytes, at: int, size: int) -> tuple[dict[Any, Any], int]:
+def _map(data: bytes, at: int, size: int) -> tuple[dict[Node, Node], int]:
     entries = {}
     for _ in range(size):
         key, at = _value(data, at)
@@ -187,7 +186,7 @@ def _map(data: bytes, at: int, size: int) -> tuple[dict[Any, Any], int]:
     return entries, at
 
 
-_SIZED: Mapping[int, tuple[Callable[[bytes, int, int], tuple[Any, int]], str]] = {
+_SIZED: Mapping[int, tuple[Callable[[bytes, int, int], tuple[Node, int]], str]] = {
     0xC4: (_bytes, ">B"), 0xC5: (_bytes, ">H"), 0xC6: (_bytes, ">I"),
     0xD9: (_text, ">B"), 0xDA: (_text, ">H"), 0xDB: (_text, ">I"),
     0xDC: (_array, ">H"), 0xDD: (_array, ">I"), 0xDE: (_map, ">H"), 0xDF: (_map, ">I"),

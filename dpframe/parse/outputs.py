@@ -41,7 +41,6 @@ from dpframe.core.tree import Named, Tree, column_names
 from dpframe.errors import DPFrameError, UnboundedSensitivity, UnsupportedOperation
 from dpframe.frames.groups import GROUPING, SetGroups
 from dpframe.parse.hints import (
-    Node,
     function_key,
     function_name,
     held,
@@ -52,12 +51,12 @@ from dpframe.parse.hints import (
 )
 from dpframe.parse.literals import read_literal
 from dpframe.parse.reader import read, tree_of
-from dpframe.parse.selectors import output_name
+from dpframe.parse.selectors import Schema, output_name
 from dpframe.parse.size import SQL, TooLargeError, marked, serialised, too_large
 from dpframe.rows.constants import constant
 from dpframe.rows.fold import domain, known_bounds, outer_words, words
 from dpframe.rows.logic import And, FillNull, IsNotNan, IsNotNull, IsNull, When
-from dpframe.rows.operation import Values
+from dpframe.rows.operation import Node, Values
 from dpframe.rows.polars_dtypes import to_polars
 
 _NULLS, _NANS = "DropNulls", "DropNans"
@@ -106,20 +105,20 @@ class Kept:
         return replace(self, nulls=nulls, nans=nans)
 
 
-def tree_or_null(node: Node, schema: Mapping[str, pl.DataType]) -> Tree:
+def tree_or_null(node: Node, schema: Schema) -> Tree:
     """The tree for an aggregate that skips nulls: null in rows that the expression leaves out."""
     if not leaves_out(node):
         return tree_of(node, schema)
     return kept_rows(node, schema).without_missing().or_null
 
 
-def kept_rows(node: Node, schema: Mapping[str, pl.DataType]) -> Kept:
+def kept_rows(node: Node, schema: Schema) -> Kept:
     """What an expression is of, where it may leave out rows."""
     return _Rows(schema).read(node)
 
 
 class _Rows:
-    def __init__(self, schema: Mapping[str, pl.DataType]) -> None:
+    def __init__(self, schema: Schema) -> None:
         self._schema = schema
 
     def read(self, node: Node) -> Kept:
@@ -202,7 +201,7 @@ def _unlike() -> UnsupportedOperation:
 # -- Outputs --------------------------------------------------------------------------------------
 
 
-def polars_schema(columns: Columns) -> dict[str, Any]:
+def polars_schema(columns: Columns) -> dict[str, pl.DataType]:
     """The schema of a frame for the reader; types that dpframe does not know become Object."""
     return {n: to_polars(d.dtype) if d.dtype.is_known else pl.Object() for n, d in columns.items()}
 
@@ -230,7 +229,7 @@ def read_outputs(specs: Iterable[OutputSpec], scope: QueryScope) -> tuple[Output
     return tuple(outputs)
 
 
-def _expand(spec: OutputSpec, scope: QueryScope, schema: Mapping[str, Any]) -> list[Output]:
+def _expand(spec: OutputSpec, scope: QueryScope, schema: Schema) -> list[Output]:
     """One output per column that the expression names."""
     requests = {p: _requests(a, schema) for p, a in spec.aggregates.items()}
     if not all(requests.values()):
@@ -291,7 +290,7 @@ def _fill(template: str, said: Mapping[str, str]) -> str:
     return template
 
 
-def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Request, str]]:
+def _requests(spec: AggregateSpec, schema: Schema) -> list[tuple[Request, str]]:
     """One request per column that the aggregate's expression names, with its words."""
     method = spec.aggregate.method
     score, scored = _score(spec, schema)
@@ -320,7 +319,7 @@ def _requests(spec: AggregateSpec, schema: Mapping[str, Any]) -> list[tuple[Requ
     ]
 
 
-def _denominator(spec: AggregateSpec, schema: Mapping[str, Any]) -> Tree | None:
+def _denominator(spec: AggregateSpec, schema: Schema) -> Tree | None:
     """The expression below the line of a ratio."""
     if spec.denominator is None:
         return None
@@ -334,7 +333,7 @@ def _denominator(spec: AggregateSpec, schema: Mapping[str, Any]) -> Tree | None:
     return named[0].tree
 
 
-def _score(spec: AggregateSpec, schema: Mapping[str, Any]) -> tuple[Request | Tree | None, str]:
+def _score(spec: AggregateSpec, schema: Schema) -> tuple[Request | Tree | None, str]:
     """The score of a selection, with its words; it may use the columns of a public frame of
     candidates.
     """
@@ -441,7 +440,7 @@ class _Asked:
         self._schema = polars_schema(columns)
         self._inner = inner
 
-    def read(self, name: str, said: Any) -> PlainAggregate:
+    def read(self, name: str, said: Node) -> PlainAggregate:
         match name, said:
             case "Sum", _:
                 return self._of(Sum(), "sum()")
@@ -468,7 +467,7 @@ class _Asked:
             return self._of(Variance(ddof=ddof), f"var({said})")
         return self._of(StandardDeviation(ddof=ddof), f"std({said})")
 
-    def _quantile(self, said: Mapping[str, Any]) -> PlainAggregate:
+    def _quantile(self, said: Node) -> PlainAggregate:
         q = _ranks(said["quantile"])
         if q is None:
             raise UnsupportedOperation(

@@ -44,7 +44,7 @@ LONGEST_KEY = 200
 
 def read_parts(
     relation: Relation,
-    by: Sequence[Any],
+    by: Sequence[object],
     keys: object,
     waits: Waits | None = None,
     *,
@@ -108,7 +108,7 @@ def read_parts(
     return made
 
 
-def _keys_of(relation: Relation, by: Sequence[Any], keys: object) -> tuple[Groups, BoundKeys]:
+def _keys_of(relation: Relation, by: Sequence[object], keys: object) -> tuple[Groups, BoundKeys]:
     """What divides a frame, with its keys, and which of these are values of parameters."""
     plain, bound = plain_keys(keys)
     try:
@@ -170,7 +170,7 @@ def _lasting(relation: Relation, groups: Groups) -> tuple[int | None, bool]:
     return first, first is not None
 
 
-def _number(value: Any) -> int:
+def _number(value: date | int) -> int:
     return value.toordinal() if isinstance(value, date) else int(value)
 
 
@@ -190,7 +190,7 @@ def _digest(relation: Relation, groups: Groups, most: int) -> str:
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
-def _key(row: tuple[Any, ...]) -> str:
+def _key(row: tuple[object, ...]) -> str:
     """The values of a part, as JSON; of long ones their digest."""
     text = json.dumps(definition(row), sort_keys=True)
     if len(text) <= LONGEST_KEY:
@@ -203,7 +203,7 @@ def _are_exact(groups: Groups, relation: Relation) -> bool:
     that comes twice when clocks go back.
     """
     for named, column in zip(groups.by, groups.keys.iter_columns(), strict=True):
-        dtype: Any = to_polars(key_type(domain(named.tree, relation.facts.columns).dtype))
+        dtype = to_polars(key_type(domain(named.tree, relation.facts.columns).dtype))
         given = column.cast(dtype).drop_nulls()
         try:
             values = given.to_list()

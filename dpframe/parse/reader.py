@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import polars as pl
 
@@ -28,7 +28,7 @@ from dpframe.parse.hints import (
     refuse_unserialisable,
 )
 from dpframe.parse.literals import decode, read_literal
-from dpframe.parse.selectors import expand, output_name
+from dpframe.parse.selectors import Schema, expand, output_name
 from dpframe.parse.size import (
     MAX_DEPTH,
     MAX_NODES,
@@ -44,19 +44,19 @@ from dpframe.parse.sql import COMPARISONS, adapted, dtype_of, standing
 from dpframe.rows.constants import nearest_float32
 from dpframe.rows.failures import FAILURES, unexpected
 from dpframe.rows.fold import words
-from dpframe.rows.operation import OPERAND, Operand, Values, operand
+from dpframe.rows.operation import OPERAND, Node, Operand, Values, operand
 from dpframe.rows.registry import READERS
 from dpframe.rows.suggest import unknown_column
 
 T = TypeVar("T")
-Each: TypeAlias = "Callable[[Any, Mapping[str, pl.DataType]], Tree]"
+Each: TypeAlias = "Callable[[Node, Schema], Tree]"
 _SEVERAL_OUTPUTS = ('"Selector"', '"SelectFields"')
 _MISSING_FLOATS = ('"Float":null', '"Float32":null', '"Float64":null')
 
 
 def read(
-    expression: Any,
-    schema: Mapping[str, pl.DataType],
+    expression: object,
+    schema: Schema,
     *,
     what: str = "expression",  # What it is used for, for messages: "filter", "group key"
     each: Each | None = None,  # What reads one column's node; `tree_of` where it is left out
@@ -67,7 +67,7 @@ def read(
     parsed = _as_expression(expression, what)
     reading = each or tree_of
 
-    def found(nodes: Sequence[Any], several: bool) -> tuple[Named, ...]:
+    def found(nodes: Sequence[Node], several: bool) -> tuple[Named, ...]:
         outputs = tuple(Named(output_name(n), reading(n, schema)) for n in nodes)
         if several and outputs:
             name, count = Counter(output.name for output in outputs).most_common(1)[0]
@@ -83,8 +83,8 @@ def read(
 
 def read_nodes(
     expression: pl.Expr,
-    schema: Mapping[str, pl.DataType],
-    found: Callable[[Sequence[Any], bool], T],
+    schema: Schema,
+    found: Callable[[Sequence[Node], bool], T],
     *,
     what: str = "expression",
 ) -> T:
@@ -115,12 +115,12 @@ def read_nodes(
         raise unexpected("read", error).at(_where(expression, text, what)) from None
 
 
-def tree_of(node: Any, schema: Mapping[str, pl.DataType]) -> Tree:
+def tree_of(node: Node, schema: Schema) -> Tree:
     """The tree of one node without selections."""
     return Reader(schema).tree(node)
 
 
-def _as_expression(value: Any, what: str) -> pl.Expr:
+def _as_expression(value: object, what: str) -> pl.Expr:
     if isinstance(value, pl.Expr):
         return value
     if isinstance(value, str):
@@ -152,7 +152,7 @@ def _place(shown: str, what: str, limit: int = 240) -> str:
     return line if what == "expression" else f"{what}: {line}"
 
 
-def _name(key: str, params: Any) -> str:
+def _name(key: str, params: Node) -> str:
     """What the analyst wrote for a function or an operator."""
     if key.startswith("Operator."):
         op = key.removeprefix("Operator.")
@@ -166,15 +166,15 @@ class Reader:
 
     __slots__ = ("_nodes", "_schema", "_sql")
 
-    def __init__(self, schema: Mapping[str, pl.DataType]) -> None:
+    def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._nodes = 0
         self._sql = False
 
-    def tree(self, node: Any) -> Tree:
+    def tree(self, node: Node) -> Tree:
         return operand(self._node(node, 0))
 
-    def _node(self, node: Any, depth: int) -> Operand:
+    def _node(self, node: Node, depth: int) -> Operand:
         self._nodes += 1
         if depth > MAX_DEPTH or self._nodes > MAX_NODES:
             raise TooLargeError
@@ -197,7 +197,7 @@ class Reader:
             case _:
                 raise refuse(node_name(kind, body))
 
-    def _alias(self, body: Any, depth: int) -> Operand:
+    def _alias(self, body: Node, depth: int) -> Operand:
         """An expression with a name, which may have a special meaning: a parameter, or written in
         SQL."""
         parameter = marked(body[1])
@@ -217,11 +217,11 @@ class Reader:
             raise unknown_column(name, self._schema)
         return Column(name)
 
-    def _call(self, kind: str, body: Any, depth: int) -> Tree:
+    def _call(self, kind: str, body: Node, depth: int) -> Tree:
         """What a function means, where there is an operation that it is read into; else it is
         refused by its name.
         """
-        params: Any = body if kind == "Cast" else None
+        params: Node = body if kind == "Cast" else None
         key = f"Operator.{body['op']}" if kind == "BinaryExpr" else f"Node.{kind}"
         if kind == "Function":
             key, params = function_key(body["function"])
@@ -252,9 +252,7 @@ class Reader:
         except (LookupError, TypeError, ValueError, AttributeError):  # a form of a later Polars
             raise refuse(_name(key, params)) from None
 
-    def _in_float32(
-        self, nodes: Sequence[object], operands: Sequence[Operand]
-    ) -> Sequence[Operand]:
+    def _in_float32(self, nodes: Sequence[Node], operands: Sequence[Operand]) -> Sequence[Operand]:
         """The operands of a comparison. As in Polars, a number without a type is rounded to Float32
         where everything else that is compared has that type.
         """
@@ -273,7 +271,7 @@ class Reader:
         return rounded
 
 
-def _is_untyped_number(node: object) -> bool:
+def _is_untyped_number(node: Node) -> bool:
     match node:
         case {"Literal": {"Dyn": {"Int": _} | {"Float": _}}}:
             return True

@@ -11,13 +11,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from io import BytesIO
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import polars as pl
 
 from dpframe.errors import UnknownColumn, UnsupportedOperation
-from dpframe.parse.hints import Node, function_key, parts, refuse, with_parts
+from dpframe.parse.hints import function_key, parts, refuse, with_parts
 from dpframe.parse.size import SQL, marked
+from dpframe.rows.operation import Node
 from dpframe.rows.polars_dtypes import read_ipc
 from dpframe.rows.suggest import did_you_mean, unknown_column
 
@@ -178,7 +179,7 @@ def _fields(node: Node, schema: Schema) -> dict[str, pl.DataType] | None:
     return {field.name: field.dtype for field in dtype.fields}  # type: ignore[misc]
 
 
-def _dtype(node: Node, schema: Schema) -> Any:
+def _dtype(node: Node, schema: Schema) -> pl.DataType | None:
     """The type of a node if it is known without inference, else None."""
     if not isinstance(node, dict):
         return None

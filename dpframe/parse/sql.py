@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, time
-from typing import Any
 
 import polars as pl
 
@@ -27,12 +26,13 @@ from dpframe.core.dtypes import (
 from dpframe.core.parameters import Parameter
 from dpframe.core.tree import Call, Literal, Tree, column_names
 from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.parse.selectors import Schema
 from dpframe.parse.size import SQL, given, mark, marked, require_short_sql
 from dpframe.rows.cast import Cast
 from dpframe.rows.constants import out_of_range
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.fold import domain, lower
-from dpframe.rows.operation import Operand, Values
+from dpframe.rows.operation import Node, Operand, Values
 from dpframe.rows.polars_dtypes import from_polars, read_dtype_expression
 from dpframe.rows.temporal import DateOf, OffsetBy, ReplaceTimeZone, Truncate, zoned_constant
 
@@ -191,8 +191,6 @@ _EXAMPLES = {
     "Duration": "compare it with an interval: INTERVAL '90 minutes'",
 }
 
-Schema = Mapping[str, pl.DataType]
-
 
 def standing(value: Operand) -> Operand:
     """A constant, or what it stands for: a parameter in a list."""
@@ -232,7 +230,7 @@ def _unlike() -> UnsupportedOperation:
 
 
 def adapted(
-    key: str, operands: Sequence[Operand], params: Any, schema: Schema
+    key: str, operands: Sequence[Operand], params: Node, schema: Schema
 ) -> Tree | Sequence[Operand]:
     """What a function of SQL means where that is not what it means in Polars; else its operands."""
     if key in COMPARISONS and not any(isinstance(one, Values) for one in operands):
@@ -389,7 +387,7 @@ def _cast(tree: Tree, target: DType, schema: Schema) -> Tree | None:
             return None
 
 
-def _parsed(operands: Sequence[Operand], params: Any, schema: Schema) -> Tree | Sequence[Operand]:
+def _parsed(operands: Sequence[Operand], params: Node, schema: Schema) -> Tree | Sequence[Operand]:
     """DATE(...) and typed constants, as Polars 1 writes them."""
     source = operands[0]
     dtype, options = read_dtype_expression(params[0]), params[1]
@@ -402,7 +400,7 @@ def _parsed(operands: Sequence[Operand], params: Any, schema: Schema) -> Tree | 
     return _cast(source, dtype, schema) or Cast(dtype).of(source)
 
 
-def _moved(operands: Sequence[Operand], params: Any) -> Tree | Sequence[Operand]:
+def _moved(operands: Sequence[Operand], params: Node) -> Tree | Sequence[Operand]:
     """A constant that is moved by an interval is a constant, as Polars 2 writes it."""
     source = operands[0]
     if not isinstance(source, Literal) or source.parameter is not None:

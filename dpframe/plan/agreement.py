@@ -20,7 +20,7 @@ from itertools import islice, product, repeat
 from math import prod
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 from dpframe.aggregates.cells import MOST_EDGES, Edges, comparable
 from dpframe.aggregates.measurement import Table
@@ -46,7 +46,7 @@ from dpframe.mechanisms import KeyMechanism
 from dpframe.plan.data import PlanData
 from dpframe.plan.noisy_aggregate import JointDraw, NoisyAggregate
 from dpframe.plan.pieces import OWNED, FoundLimit, PlanOutput, owner_remark
-from dpframe.plan.reading import Scope, frames_of, is_measurement, value_of, what_of
+from dpframe.plan.reading import Said, Scope, frames_of, is_measurement, value_of, what_of
 from dpframe.plan.several import after_search, blocks_of
 from dpframe.rows.registry import BY_NAME
 
@@ -460,7 +460,7 @@ class _Comparison:
         every = (table.keys for table in self.physical.tables)
         return [*dict.fromkeys(keys for keys in every if isinstance(keys, kernel.Listed))]
 
-    def edges_of(self, edges: Any, dtype: Any) -> Sequence[Fraction]:
+    def edges_of(self, edges: Said, dtype: Said) -> Sequence[Fraction]:
         """The exact edges of steps, from what values of a type are compared with."""
         nodes = nodes_of(self.physical.tables)
         every = (node.edges for node in nodes if isinstance(node, kernel.UpTo))
@@ -543,7 +543,7 @@ class _Comparison:
                 for limits in self._limits(steps):
                     yield dict(zip(stated, scans, strict=True)), limits
 
-    def _limits(self, steps: Sequence[Any]) -> Iterator[_Limits]:
+    def _limits(self, steps: Sequence[Said]) -> Iterator[_Limits]:
         """The limits of an option: the one that is found, and one behind it that is weaker, by
         which it is found how many rows are dropped.
         """
@@ -600,7 +600,7 @@ class _Block:
         """Tables with the number of rows, which a draw may have next to sums."""
         return {self._table_of(None, None, adds) for adds in (kernel.One(), kernel.People())}
 
-    def _after(self, number: int, steps: Sequence[Any], names: Sequence[str]) -> RowsAfter:
+    def _after(self, number: int, steps: Sequence[Said], names: Sequence[str]) -> RowsAfter:
         """The rows after some steps, each with a name for messages."""
         terms, scan = self._whole.terms, self._scans[number]
         there = {rows.number for rows in self._whole.frames}
@@ -654,7 +654,7 @@ class _Block:
         self.expected.add(number)
         return number
 
-    def _what(self, measurement: Any, stated: kernel.What) -> kernel.What:
+    def _what(self, measurement: Said, stated: kernel.What) -> kernel.What:
         return what_of(measurement, self._by, self._scope, self._whole.edges_of, stated)
 
     def _table_of(
@@ -678,7 +678,7 @@ class _Block:
                 tables.add(what.table)
         return tables
 
-    def _numbers_of(self, choice: kernel.Choice, measurement: Any) -> kernel.Vector:
+    def _numbers_of(self, choice: kernel.Choice, measurement: Said) -> kernel.Vector:
         """The numbers of candidates, where all of them are drawn with noise."""
         number, by = len(choice.tables), measurement.get("kept", self._by)
         each = tuple(tuple(int(i == j) for j in range(number)) for i in range(number))
@@ -762,7 +762,7 @@ class _Block:
         """What groups appear by."""
         return kernel.People() if isinstance(self._plan.unit, Identifier) else kernel.One()
 
-    def _is_drawn(self, measurement: Any, release: NoisyAggregate) -> bool:
+    def _is_drawn(self, measurement: Said, release: NoisyAggregate) -> bool:
         """Whether a measurement with a definition is what a release is, or follows from it."""
         stated = self._whole.subjects[self._first + release.draw]
         key = id(measurement), release.draw
@@ -828,20 +828,20 @@ def _forms_of(what: kernel.What) -> Iterator[object]:
             yield what
 
 
-def _measurements(output: PlanOutput) -> Iterator[Any]:
+def _measurements(output: PlanOutput) -> Iterator[Said]:
     """The definitions of what an output is made of, without formulas and public tables."""
     assert isinstance(output.definition, list)
     return filter(is_measurement, output.definition)
 
 
-def _frames_in(steps: Sequence[Any]) -> Iterator[Any]:
+def _frames_in(steps: Sequence[Said]) -> Iterator[Said]:
     """All other frames that steps are with."""
     for other in (step["other"] for step in steps if "other" in step):
         yield other
         yield from _frames_in(other["steps"])
 
 
-def _is_source(scan: kernel.Scan, plan: PlanData, others: Sequence[Any]) -> bool:
+def _is_source(scan: kernel.Scan, plan: PlanData, others: Sequence[Said]) -> bool:
     """Whether a source is the one that a plan is of."""
     unit: kernel.Unit = (
         kernel.Person(plan.unit.column, plan.unit.window, plan.unit.time)
@@ -859,7 +859,7 @@ def _is_source(scan: kernel.Scan, plan: PlanData, others: Sequence[Any]) -> bool
     return any(start + owner_remark(*keys, name) in plan.remarks for name in names)
 
 
-def _is_other(scan: kernel.Scan, other: Any, adjacency: Adjacency) -> bool:
+def _is_other(scan: kernel.Scan, other: Said, adjacency: Adjacency) -> bool:
     """Whether a source is one that a frame is joined with."""
     unit: Unit = (
         Rows(adjacency, scan.unit.contributions)

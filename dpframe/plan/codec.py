@@ -11,7 +11,7 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any, Literal, TypeAlias
@@ -38,7 +38,7 @@ from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
 from dpframe.ledger.approvals import StatedBudget
 from dpframe.mechanisms import MECHANISMS
-from dpframe.plan.pieces import LimitChoice, PlanBlock
+from dpframe.plan.pieces import Fields, LimitChoice, PlanBlock
 
 KINDS: dict[str, type] = {
     name: kind
@@ -100,7 +100,7 @@ class Malformed(Exception):
     """The document differs from the form that is written; the message names the place."""
 
 
-def encode(value: Any) -> Any:
+def encode(value: object) -> object:
     """A value as JSON."""
     kind = type(value)
     if kind in _PLAIN:
@@ -130,12 +130,12 @@ def encode(value: Any) -> Any:
     return {"kind": name} | found if name in KINDS else found
 
 
-def decode(hint: Any, data: Any, where: str) -> Any:
+def decode(hint: object, data: object, where: str) -> Any:
     """The value of a type that was written as `data`. Raises `Malformed` when nothing is so."""
     return _decoder(hint)(data, where)
 
 
-_Decoder: TypeAlias = Callable[[Any, str], Any]
+_Decoder: TypeAlias = Callable[[object, str], object]
 
 
 @cache
@@ -162,8 +162,8 @@ def _decoder(hint: Any, largest: int = _LARGEST) -> _Decoder:
 
 
 def _decode_plain(
-    kind: type, largest: int, data: Any, where: str, values: tuple[Any, ...] | None = None
-) -> Any:
+    kind: type, largest: int, data: object, where: str, values: tuple[object, ...] | None = None
+) -> object:
     """A value that JSON has itself, one of some `values` where these are given."""
     if type(data) is not kind or (isinstance(data, int) and abs(data) > largest):
         raise Malformed(where)
@@ -172,7 +172,7 @@ def _decode_plain(
     return data
 
 
-def _decode_one_of(hints: tuple[Any, ...], data: Any, where: str) -> Any:
+def _decode_one_of(hints: tuple[object, ...], data: object, where: str) -> object:
     if data is None and types.NoneType in hints:
         return None
     if isinstance(data, dict) and "kind" in data:
@@ -183,7 +183,7 @@ def _decode_one_of(hints: tuple[Any, ...], data: Any, where: str) -> Any:
     return _decoder(plain[0])(data, where)
 
 
-def _decode_kind(hints: tuple[Any, ...], data: Any, where: str) -> Any:
+def _decode_kind(hints: tuple[object, ...], data: Any, where: str) -> object:
     """The name that selects one of several types."""
     name = data.get("kind") if isinstance(data, dict) else None
     kind = KINDS.get(name) if isinstance(name, str) else None
@@ -193,7 +193,7 @@ def _decode_kind(hints: tuple[Any, ...], data: Any, where: str) -> Any:
     return _decode_fields(kind, {n: item for n, item in data.items() if n != "kind"}, where, name)
 
 
-def _decode_tuple(args: tuple[Any, ...], largest: int, data: Any, where: str) -> tuple[Any, ...]:
+def _decode_tuple(args: tuple[object, ...], largest: int, data: object, where: str) -> object:
     if not isinstance(data, list):
         raise Malformed(where)
     if args[-1] is not Ellipsis:
@@ -207,7 +207,7 @@ def _decode_tuple(args: tuple[Any, ...], largest: int, data: Any, where: str) ->
     return tuple([read(item, f"{where}[{i}]") for i, item in enumerate(data)])
 
 
-def _decode_fields(kind: Any, data: Any, where: str, name: str | None = None) -> Any:
+def _decode_fields(kind: Any, data: object, where: str, name: str | None = None) -> object:
     """The value of a dataclass; `name` is what the document calls it."""
     said = forms_of(kind)[name or kind.__name__]
     decoders = {n: read for n, read in _decoders(kind).items() if n not in said}
@@ -226,14 +226,14 @@ def _decode_fields(kind: Any, data: Any, where: str, name: str | None = None) ->
         raise Malformed(where) from None
 
 
-def as_fields(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+def as_fields(kind: Any, values: Fields) -> Fields:
     """Values by the names that fields have in Python, of those by what documents call them."""
     names = {wire_name(field): field.name for field in dataclasses.fields(kind)}
     return {names[name]: value for name, value in values.items()}
 
 
 @cache
-def hints_of(kind: Any) -> dict[str, Any]:
+def hints_of(kind: Any) -> dict[str, object]:
     """The types of the fields of a dataclass, by what documents call them; a definition is any
     JSON.
     """
@@ -251,7 +251,7 @@ def _decoders(kind: Any) -> dict[str, _Decoder]:
     }
 
 
-def _definition(data: Any, where: str) -> Any:
+def _definition(data: object, where: str) -> object:
     """JSON as `dpframe.frames.definition` writes it: readers may rely on names being text, and on
     numbers that can be shown.
     """
@@ -278,7 +278,7 @@ def _definition(data: Any, where: str) -> Any:
     return data
 
 
-def _fraction(data: Any, where: str) -> Fraction:
+def _fraction(data: object, where: str) -> Fraction:
     try:
         # nothing else that Fraction reads: "1e999999999" has a thousand million digits
         result = Fraction(data) if isinstance(data, str) and _EXACT.fullmatch(data) else None

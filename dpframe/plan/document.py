@@ -36,6 +36,7 @@ from dpframe.ledger.amounts import decimals
 from dpframe.plan.codec import Malformed, decode, encode
 from dpframe.plan.data import PlanData
 from dpframe.plan.parameters import template, without, without_values
+from dpframe.plan.pieces import Fields
 
 # What happens by a physical plan, in the form that fingerprints are made of. The order of outputs
 # does not change it, and values of parameters may be left out.
@@ -67,7 +68,7 @@ def _digest_of_item(found: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _in_order(plan: dict[str, Any]) -> dict[str, Any]:
+def _in_order(plan: Fields) -> Fields:
     """A plan with its draws in the order of their digests, and tables and frames in the order of
     their first use. A plan that finds groups in rounds keeps its own order.
     """
@@ -100,9 +101,7 @@ def _in_order(plan: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _replace_places(
-    found: Mapping[str, Any], new: Mapping[str, Mapping[int, Any]]
-) -> dict[str, Any]:
+def _replace_places(found: Fields, new: Mapping[str, Mapping[int, object]]) -> Fields:
     """A part of a plan with something else in place of the places that it names."""
     result = {}
     for name, item in found.items():
@@ -114,7 +113,7 @@ def _replace_places(
     return result
 
 
-def _places_in(items: Iterable[Mapping[str, Any]], kind: str) -> Iterator[int]:
+def _places_in(items: Iterable[Fields], kind: str) -> Iterator[int]:
     """The places in a list that some parts of a plan name, in order."""
     for found in items:
         for name, item in found.items():
@@ -124,7 +123,7 @@ def _places_in(items: Iterable[Mapping[str, Any]], kind: str) -> Iterator[int]:
                 yield from _places_in([item], kind)
 
 
-def _by_use(plan: Mapping[str, Any], kind: str, first: Iterable[int]) -> list[int]:
+def _by_use(plan: Fields, kind: str, first: Iterable[int]) -> list[int]:
     """All places of a list: those that are named first, each after those that it names itself, and
     then those that nothing names.
     """
@@ -142,7 +141,7 @@ def _by_use(plan: Mapping[str, Any], kind: str, first: Iterable[int]) -> list[in
     return [*order]
 
 
-def _without_values(found: Any, allowed: Mapping[str, str]) -> Any:
+def _without_values(found: object, allowed: Mapping[str, str]) -> Any:
     """A part of a plan without the values of some parameters."""
     if isinstance(found, list):
         return [_without_values(item, allowed) for item in found]
@@ -162,7 +161,7 @@ def _without_values(found: Any, allowed: Mapping[str, str]) -> Any:
 # weighed nothing of a norm: documents of such plans are what they were before there were any.
 
 
-def without_own_draws(plan: dict[str, Any]) -> dict[str, Any]:
+def without_own_draws(plan: Fields) -> Fields:
     """The document of a plan, where releases that are drawn alone do not say so, and those of
     individuals that are not weighed say no norm. Of numbers that are moved separately conditions
     and arches are left out.
@@ -195,11 +194,11 @@ def with_norm(spread: object) -> object:
     return {**spread, "norm": None} if isinstance(spread, dict) and "norm" not in spread else spread
 
 
-def with_draws(plan: Mapping[str, Any]) -> dict[str, Any]:
+def with_draws(plan: Fields) -> Fields:
     """The document with the draws of all releases, numbered in the order in which they appear."""
     if not isinstance(plan.get("releases"), list):
         return {**plan}
-    found, drawn = list[Any](), set[object]()
+    found, drawn = list[object](), set[object]()
     for release in plan["releases"]:
         made = release
         if isinstance(release, dict) and "draw" not in release and "joint" not in release:
@@ -214,7 +213,7 @@ def with_draws(plan: Mapping[str, Any]) -> dict[str, Any]:
     return {**plan, "releases": found}
 
 
-def renumber(releases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def renumber(releases: Sequence[Fields]) -> list[Fields]:
     """Releases in another order, with draws numbered by it."""
     numbers: dict[object, int] = {}
     result = []
@@ -240,12 +239,12 @@ _CENTRED = {"MeanError": ("GridSum", "grid"), "VarianceError": ("SquareSum", "in
 """Which statistic of an output centres its values, and where that says the point."""
 
 
-def complete_session(session: Mapping[str, Any]) -> dict[str, Any]:
+def complete_session(session: Fields) -> Fields:
     """The session of a document, with the budget."""
     return {"budget": None, **session}
 
 
-def complete(plan: Mapping[str, Any]) -> dict[str, Any]:
+def complete(plan: Fields) -> Fields:
     """The plan of a document, with its missing fields; equal to it if nothing is missing. Raises
     `Malformed` when that cannot follow because numbers are invalid.
     """
@@ -256,7 +255,7 @@ def complete(plan: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _with_largest(release: dict[str, Any]) -> dict[str, Any]:
+def _with_largest(release: Fields) -> Fields:
     scores = release.get("scores")
     if not isinstance(scores, dict) or scores.keys() != {"l1", "l2_squared"}:
         return release
@@ -273,7 +272,7 @@ def _with_largest(release: dict[str, Any]) -> dict[str, Any]:
     return {**release, "scores": {**scores, "linf": str(largest)}}
 
 
-def _with_middle(output: dict[str, Any]) -> dict[str, Any]:
+def _with_middle(output: Fields) -> Fields:
     error = output.get("error")
     if not isinstance(error, dict) or "middle" in error:
         return output
@@ -315,7 +314,7 @@ _COLUMNS = "columns"
 """A field that documents of the edition before lack."""
 _OF_SEVERAL = ("blocks", "queries")
 """Fields that only plans of several queries write."""
-_NO_OTHERS: Mapping[str, Any] = {
+_NO_OTHERS: Mapping[str, object] = {
     **{name: [] for name in (*_OF_SEVERAL, "parameters", *_STATED)},
     **dict.fromkeys(("windows", "found", _COLUMNS)),
 }
@@ -372,7 +371,7 @@ def template_fingerprint(
     return _fingerprint(template(contents, allowed) | _done(plan, allowed), of_first=of_first)
 
 
-def _done(plan: PlanData, allowed: Mapping[str, str] | None = None) -> dict[str, Any]:
+def _done(plan: PlanData, allowed: Mapping[str, str] | None = None) -> Fields:
     """The part of a fingerprint that is about what happens; nothing for documents of version 1."""
     return {} if plan.physical is None else {"physical": meaning(plan.physical, allowed or {})}
 
@@ -435,10 +434,10 @@ def to_json(plan: PlanData, indent: int | None) -> str:
     return text
 
 
-def document_of(plan: PlanData) -> dict[str, Any]:
+def document_of(plan: PlanData) -> Fields:
     """The document as Python has it."""
     contents = _contents(plan)
-    document: dict[str, Any] = {
+    document: Fields = {
         "schema_version": _FIRST_VERSION,
         "fingerprint": _fingerprint(contents | _done(plan), of_first=plan.physical is None),
         "plan": contents,
@@ -455,7 +454,7 @@ def document_of(plan: PlanData) -> dict[str, Any]:
     return {**{name: document[name] for name in order}, "digest": digest}
 
 
-def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+def from_json(text: object, hints: Mapping[str, object]) -> tuple[Fields, str]:
     """The fields of the plan that a document holds, given their types, and the document in the form
     that digests are made of, which does not depend on the order of names in objects. Raises
     `UnsupportedOperation` when it is not the document of a plan, or one of another version, and
@@ -497,7 +496,7 @@ def from_json(text: object, hints: Mapping[str, Any]) -> tuple[dict[str, Any], s
         raise edited(f"{error} has a value that no plan has") from None
 
 
-def _physical(document: Mapping[str, Any]) -> Plan | None:
+def _physical(document: Fields) -> Plan | None:
     """The physical plan of a document; None for one of version 1."""
     if document["schema_version"] == _FIRST_VERSION:
         return None
@@ -530,7 +529,7 @@ def physical_in(text: object) -> Plan | None:
         raise _other_physical() from None
 
 
-def fields_beside(fields: Mapping[str, Any]) -> dict[str, Any]:
+def fields_beside(fields: Fields) -> Fields:
     """The fields that commands add to the document of a plan with these fields: the remaining
     budget and the cost, as decimals.
     """
@@ -546,7 +545,7 @@ def stated_in(text: str) -> str:
     return str(_parsed(text)["fingerprint"])
 
 
-def _complete(document: dict[str, Any]) -> dict[str, Any]:
+def _complete(document: Fields) -> Fields:
     """A document of version 1 as this edition writes it."""
     plan, session = complete(document["plan"]), complete_session(document["session"])
     if "requested" not in plan:
@@ -573,7 +572,7 @@ def edited(why: str) -> PlanMismatch:
     )
 
 
-def _parsed(text: str | bytes) -> dict[str, Any]:
+def _parsed(text: str | bytes) -> Fields:
     if len(text) > _LONGEST:
         raise edited(f"it has more than {_LONGEST >> 20} megabytes")
     try:
@@ -622,7 +621,7 @@ def _finite(text: str) -> float:
     return result
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> Fields:
     """An object whose names are all different: of two, readers may show either."""
     result = dict(pairs)
     if len(result) != len(pairs):
@@ -630,7 +629,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _contents(plan: PlanData) -> dict[str, Any]:
+def _contents(plan: PlanData) -> Fields:
     beside = (*_OF_SESSION, *_OF_KERNEL)
     fields = (f for name, f in plan.__dataclass_fields__.items() if name not in beside)
     contents = {wire_name(field): encode(getattr(plan, field.name)) for field in fields}
@@ -640,7 +639,7 @@ def _contents(plan: PlanData) -> dict[str, Any]:
     return without_own_draws({n: item for n, item in contents.items() if n not in unsaid})
 
 
-def _earlier(contents: Mapping[str, Any]) -> dict[str, Any]:
+def _earlier(contents: Fields) -> Fields:
     """What the edition before made fingerprints of."""
     left = (*_ONCE_OF_SESSION, _COLUMNS)
     result = _without_later_warnings(
@@ -655,7 +654,7 @@ def _earlier(contents: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _without_later_warnings(contents: dict[str, Any]) -> dict[str, Any]:
+def _without_later_warnings(contents: Fields) -> Fields:
     kept = [text for text in contents["warnings"] if not _LATER_WARNINGS.match(text)]
     return {**contents, "warnings": kept}
 
@@ -666,7 +665,7 @@ def _as_of_before(note: str) -> str:
     return f"{note}; unbiased" if of_stream else _UNSAID.sub(r"\1unbiased; \2", note)
 
 
-def _fingerprint(contents: Mapping[str, Any], *, of_first: bool = False) -> str:
+def _fingerprint(contents: Fields, *, of_first: bool = False) -> str:
     """The digest for any order of the outputs and draws: outputs are sorted by name, and releases
     numbered as these use them. Results of several queries come in an order, which is part of what
     is planned.

@@ -18,13 +18,13 @@ from dpframe.core.parameters import Parameter
 from dpframe.frames.definition import PARAMETER, definition
 from dpframe.plan.codec import encode
 from dpframe.plan.data import PlanData
-from dpframe.plan.pieces import PlanBlock, PlanStep
+from dpframe.plan.pieces import Fields, PlanBlock, PlanStep
 
 _LISTED = "Listed"
 P = TypeVar("P", bound=PlanData)
 
 
-def constants_of(plan: PlanData) -> Iterator[dict[str, Any]]:
+def constants_of(plan: PlanData) -> Iterator[Fields]:
     """The constants of its expressions that are values of parameters, as definitions have them."""
     every: list[PlanData | PlanBlock] = [plan, *plan.blocks]
     yield from _constants([one.grouped_by for one in every])
@@ -55,7 +55,7 @@ def contradicts_parameters(plan: PlanData) -> bool:
         return True
 
 
-def _is_wrong(constant: Mapping[str, Any], known: Mapping[str, Parameter]) -> bool:
+def _is_wrong(constant: Fields, known: Mapping[str, Parameter]) -> bool:
     parameter = known[constant[PARAMETER]["name"]]
     if constant[PARAMETER] != encode(parameter):
         return True
@@ -71,7 +71,7 @@ def _is_wrong(constant: Mapping[str, Any], known: Mapping[str, Parameter]) -> bo
     return stated != wanted
 
 
-def _constants(value: object) -> Iterator[dict[str, Any]]:
+def _constants(value: object) -> Iterator[Fields]:
     open_ = [value]
     while open_:
         value = open_.pop()
@@ -106,7 +106,7 @@ def without_values(plan: P) -> P:
     )
 
 
-def template(contents: Mapping[str, Any], allowed: Mapping[str, str]) -> dict[str, Any]:
+def template(contents: Fields, allowed: Mapping[str, str]) -> Fields:
     """What the document of a plan says, with what is allowed of some parameters in place of their
     values; `allowed` has them by name, in words.
 
@@ -128,7 +128,7 @@ def template(contents: Mapping[str, Any], allowed: Mapping[str, str]) -> dict[st
     return {**found, "template": sorted(allowed)}
 
 
-def without(value: Any, allowed: Mapping[str, str]) -> Any:
+def without(value: object, allowed: Mapping[str, str]) -> Any:
     """A part of a definition without the values of some parameters."""
     if isinstance(value, list):
         return [without(inner, allowed) for inner in value]
@@ -140,14 +140,14 @@ def without(value: Any, allowed: Mapping[str, str]) -> Any:
     return {name: without(item, allowed) for name, item in value.items()}
 
 
-def _is_open(value: Mapping[str, Any], allowed: Mapping[str, str]) -> bool:
+def _is_open(value: Fields, allowed: Mapping[str, str]) -> bool:
     """Whether this is a constant that may be another one."""
     named = value.get(PARAMETER)
     is_constant = value.get("type") in ("Literal", _LISTED) and isinstance(named, dict)
     return is_constant and isinstance(named, dict) and named.get("name") in allowed
 
 
-def _without_facts(steps: list[dict[str, Any]], allowed: Mapping[str, str]) -> list[dict[str, Any]]:
+def _without_facts(steps: list[Fields], allowed: Mapping[str, str]) -> list[Fields]:
     result, met = [], False
     for step in steps:
         met = met or any(_is_open(found, allowed) for found in _constants(step["definition"]))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from dpframe.aggregates.reconstructed_error import OutputError
 from dpframe.core.budget import Budget
 from dpframe.core.tree import WRITTEN
 from dpframe.core.units import Unit
 from dpframe.frames.definition import Json
+
+Fields: TypeAlias = "dict[str, Any]"
+"""An object in the document of a plan: what it holds is known once it was read."""
 
 
 @dataclass(frozen=True, slots=True)

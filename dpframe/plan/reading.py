@@ -15,7 +15,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from fractions import Fraction
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from dpframe.aggregates.argmax import CategoryChoice, ScoredChoice
 from dpframe.aggregates.cells import (
@@ -87,11 +87,13 @@ _CLASSES: Final[Mapping[str, type]] = {
     )
     for name in forms_of(kind)
 }
+Said: TypeAlias = Any
+"""A part of a definition, whose form its reader knows; in another one Python raises an error."""
 _UNREAD = ("domain", "of_rows")
 """What is known of values, which nodes do not have."""
 
 
-def is_measurement(definition: Any) -> bool:
+def is_measurement(definition: Said) -> bool:
     """Whether a part of an output's definition is drawn: it is no formula, and no public table."""
     formulas = "Column", "Literal", "Call"
     return definition.get("type", "DataFrame") not in (*formulas, "DataFrame")
@@ -108,15 +110,15 @@ class _Operation:
     constants: Written
 
 
-def _call(operation: str, args: tuple[Tree, ...], options: Any) -> Call:
+def _call(operation: str, args: tuple[Tree, ...], options: Json) -> Call:
     return Call(cast("Any", _Operation(operation, Written(options))), args)
 
 
-def _literal(said: Mapping[str, Any], dtype: Any, parameter: Any) -> Literal:
+def _literal(said: Said, dtype: Any, parameter: Any) -> Literal:
     return Literal(_constant(said.get("value")), dtype, parameter)
 
 
-def _constant(said: Any) -> Any:
+def _constant(said: Json) -> Any:
     return Written(said)
 
 
@@ -157,16 +159,16 @@ def columns_in(said: Json) -> list[str]:
 # Values
 
 
-EdgesOf = Callable[[Any, Any], Sequence[Fraction]]
+EdgesOf = Callable[[Said, Said], Sequence[Fraction]]
 """The exact edges for those of a definition, which are in the form of a type, or a digest."""
 
 
-def value_of(said: Any, edges_of: EdgesOf | None = None) -> Any:
+def value_of(said: Said, edges_of: EdgesOf | None = None) -> Any:
     """The value that a definition is of. Constants of expressions stay as they are written. Raises
     `LookupError`, `TypeError` or `ValueError` for what no planner writes.
     """
 
-    def made(said: Any) -> Any:
+    def made(said: Said) -> Any:
         match said:
             case list():
                 return tuple(map(made, said))
@@ -203,12 +205,12 @@ def value_of(said: Any, edges_of: EdgesOf | None = None) -> Any:
 
 @cache
 def _without(kind: Any) -> dict[str, None]:
-    """Fields that a definition does not have where they are None, or hold data."""
+    """Said that a definition does not have where they are None, or hold data."""
     known = (field for field in fields(kind) if field.init and field.default is MISSING)
     return {field.name: None for field in known}
 
 
-def number_of(definition: Any) -> Fraction:
+def number_of(definition: Said) -> Fraction:
     """A number of a definition."""
     if not isinstance(definition, dict):
         return Fraction(definition)
@@ -220,13 +222,13 @@ def number_of(definition: Any) -> Fraction:
     return Fraction(text)
 
 
-def _is_aggregate(definition: Any) -> bool:
+def _is_aggregate(definition: Said) -> bool:
     """Whether an expression is an aggregate of one individual's rows."""
     operation = definition.get("op", "")
     return bool(operation == _OVER or operation.startswith("individual_"))
 
 
-def _aggregates_in(definition: Any) -> Iterator[Any]:
+def _aggregates_in(definition: Said) -> Iterator[Said]:
     if definition["type"] == "Call":
         if _is_aggregate(definition):
             yield definition
@@ -239,7 +241,7 @@ def _aggregates_in(definition: Any) -> Iterator[Any]:
 
 
 def frames_of(
-    definition: Any, columns: Iterable[str], owner: str | None, time: str | None
+    definition: Said, columns: Iterable[str], owner: str | None, time: str | None
 ) -> Iterator[kernel.Frame]:
     """A step, one part after another; `owner` and `time` are those of the columns before it that
     identify individuals, and whose windows do.
@@ -279,12 +281,12 @@ def frames_of(
             yield plain_step_of(value_of(definition), columns, (owner, time), 0)
 
 
-def _aggregate(operation: str, args: Sequence[Any], options: Any) -> kernel.Call:
+def _aggregate(operation: str, args: Sequence[Said], options: Json) -> kernel.Call:
     rows = tuple(map(row_of, value_of(args)))
     return kernel.Call(operation, rows, text_of(options))
 
 
-def _key_of(definition: Any) -> kernel.Lit:
+def _key_of(definition: Said) -> kernel.Lit:
     if isinstance(definition, dict) and definition.get("type") == "Literal":
         row = row_of(value_of(definition))
         assert isinstance(row, kernel.Lit)
@@ -313,7 +315,7 @@ class Scope:
 
 
 def what_of(
-    definition: Any, by: Sequence[Named], scope: Scope, edges_of: EdgesOf, stated: kernel.What
+    definition: Said, by: Sequence[Named], scope: Scope, edges_of: EdgesOf, stated: kernel.What
 ) -> kernel.What:
     """What is drawn on its own by these key columns, with numbers of tables in place of their
     places. `stated` is what the physical plan draws: it has the type of a date and the first one,
@@ -334,7 +336,7 @@ def what_of(
 
 
 def _nights_of(
-    definition: Any, by: Sequence[Named], table: int, stated: kernel.What
+    definition: Said, by: Sequence[Named], table: int, stated: kernel.What
 ) -> kernel.Nights:
     """The sums of a stream: its last key is the period."""
     if not isinstance(stated, kernel.Nights):

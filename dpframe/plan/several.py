@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from functools import reduce
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dpframe.core.windows import Windows
 from dpframe.plan.data import PlanData
 from dpframe.plan.noisy_aggregate import NoisyAggregate
-from dpframe.plan.pieces import PlanBlock, PlanOutput, PlanQuery
+from dpframe.plan.pieces import Fields, PlanBlock, PlanOutput, PlanQuery
 
 P = TypeVar("P", bound=PlanData)
 
@@ -56,7 +56,7 @@ def all_windows(found: Sequence[Windows | None]) -> Windows | None:
     return reduce(Windows.hull, every) if every else None
 
 
-def whole_fields(blocks: Sequence[PlanBlock]) -> dict[str, Any]:
+def whole_fields(blocks: Sequence[PlanBlock]) -> Fields:
     """The fields of a plan of several queries in place of a single query's fields for its frame
     and groups."""
     remarks = dict.fromkeys(remark for block in blocks for remark in block.remarks)

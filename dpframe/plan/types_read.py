@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dpframe.core.regular import canonical
 from dpframe.frames.definition import Json, steps_of, type_words
@@ -71,7 +71,7 @@ def digest_of_types(types: Sequence[object]) -> str:
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _texts(open_: list[Any]) -> Iterator[str]:
+def _texts(open_: list[object]) -> Iterator[str]:
     """All texts in definitions, which are taken from the list."""
     while open_:
         said = open_.pop()

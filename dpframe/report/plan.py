@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.exact import Number
@@ -23,7 +22,7 @@ from dpframe.plan.codec import as_fields, hints_of
 from dpframe.plan.consistency import contradiction
 from dpframe.report.difference import differences
 from dpframe.report.first_page import questions_in
-from dpframe.report.plots import plot_plan
+from dpframe.report.plots import Chart, plot_plan
 from dpframe.report.render import Format, render
 from dpframe.report.story import notes_in, risks_in
 from dpframe.sealed import sealed
@@ -202,7 +201,7 @@ class Plan(PlanData):
         *,
         count: float | None = None,
         confidence: Number = 0.95,
-    ) -> Any:
+    ) -> Chart:
         """The 95% error of each output as an Altair chart. No data is read: the values are public
         guesses.
 

@@ -6,12 +6,11 @@ Charts are made of public values only: plans, ledgers, released results, simulat
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import polars as pl
 
@@ -37,19 +36,29 @@ ROW = 18
 """The height of one bar, in pixels."""
 
 
-def altair() -> ModuleType:
-    """Altair, which is imported only when something is drawn. Raises `UnsupportedOperation` when it
-    is not installed.
-    """
-    try:
-        import altair
-    except ImportError:
-        raise UnsupportedOperation(
-            "charts are drawn with Altair, which is not installed",
-            where=".plot()",
-            remedy='install it: pip install "dpframe[plot]"',
-        ) from None
-    return altair
+class _Altair:
+    """Altair, which is imported only when something is drawn, and refused if not installed."""
+
+    def __getattr__(self, name: str) -> object:
+        try:
+            import altair
+        except ImportError:
+            raise UnsupportedOperation(
+                "charts are drawn with Altair, which is not installed",
+                where=".plot()",
+                remedy='install it: pip install "dpframe[plot]"',
+            ) from None
+        return getattr(altair, name)
+
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = _Altair()
+
+Layers: TypeAlias = "alt.LayerChart | alt.FacetChart"
+Chart: TypeAlias = "alt.Chart | Layers | alt.ConcatChart | alt.VConcatChart"
+"""What `.plot()` returns."""
 
 
 def plain(text: str) -> str:
@@ -59,15 +68,15 @@ def plain(text: str) -> str:
     return text.replace("<", "<\u200b")
 
 
-def data(rows: Sequence[Mapping[str, Any]]) -> Any:
+def data(rows: Iterable[Mapping[str, object]]) -> Any:
     """Rows of a chart, inside of it; encodings name their types, so nothing is guessed."""
     safe = [{k: plain(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
-    return altair().Data(values=safe)
+    made: Any = alt.Data  # which has no types
+    return made(values=safe)
 
 
-def finish(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
+def finish(chart: Chart, title: str, notes: Sequence[str] = ()) -> Chart:
     """A chart with its title, what is to be known next to it, and readable text."""
-    alt = altair()
     heading = alt.Title(
         plain(title),
         subtitle=[plain(note) for note in notes],
@@ -78,7 +87,7 @@ def finish(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
         subtitleFontSize=12,
         offset=12,
     )
-    result = (
+    result: Chart = (
         chart.properties(title=heading, background="transparent", padding=10)
         .configure_view(strokeOpacity=0)
         .configure_axis(
@@ -100,16 +109,15 @@ def finish(chart: Any, title: str, notes: Sequence[str] = ()) -> Any:
             labelColor=INK, titleColor=INK, labelFontSize=13, labelFontWeight="bold", labelLimit=400
         )
     )
-    object.__setattr__(
-        result, "__class__", _offline(result.__class__)
-    )  # Altair's own would add a property
+    kind: type = result.__class__
+    object.__setattr__(result, "__class__", _offline(kind))  # Altair's own would add a property
     return result
 
 
 class _Offline:
     """A chart whose saved page holds all that it needs, so that it shows without a network."""
 
-    def save(self, fp: Any, format: Any = None, *args: Any, **options: Any) -> None:
+    def save(self, fp: object, format: object = None, *args: object, **options: object) -> None:
         """As Altair's method, but with ``inline=True`` by default."""
         if "inline" not in options:
             if find_spec("vl_convert") is None:
@@ -124,23 +132,24 @@ class _Offline:
 
 
 @cache
-def _offline(kind: Hashable) -> type:
+def _offline(kind: type) -> type:
     """The same kind of chart, saved with all that it needs."""
-    assert isinstance(kind, type)
     return type(kind.__name__, (_Offline, kind), {})
 
 
-def panels(charts: Sequence[Any]) -> Any:
+def panels(charts: Sequence[Chart]) -> Chart:
     """Charts below each other, each with a scale of its own."""
     if len(charts) == 1:
         return charts[0]
-    made = altair().vconcat(*charts, spacing=24)
-    return made.resolve_scale(x="independent", y="independent", color="independent")
+    made: Chart = alt.vconcat(*charts, spacing=24).resolve_scale(
+        x="independent", y="independent", color="independent"
+    )
+    return made
 
 
-def named(chart: Any, name: str) -> Any:
+def named(chart: Chart, name: str) -> Chart:
     """A chart with a small title, as one of several."""
-    title = altair().Title(plain(name), anchor="start", color=INK, fontSize=13)
+    title = alt.Title(plain(name), anchor="start", color=INK, fontSize=13)
     return chart.properties(title=title)
 
 
@@ -196,9 +205,8 @@ def over_time(
     time: str,
     value: str,
     series: str | None,  # The labels that distinguish lines
-) -> Any:
+) -> Layers:
     """A line through all groups in the order of their time, in a band that is their intervals."""
-    alt = altair()
     known = rows.drop_nulls("time").sort("time")
     if rows.schema["time"].is_integer():
         axis, scale = alt.Axis(format="d", tickMinStep=1), alt.Scale(zero=False, nice=False)
@@ -224,17 +232,22 @@ def distribution(
     name: str,
     value: str,
     series: str | None,  # The labels that distinguish lines
-) -> Any:
+) -> Layers:
     """Steps up at each edge, in a band that is the intervals there."""
-    alt = altair()
     base = alt.Chart(data(rows.sort("edge").to_dicts()))
     x = alt.X("edge:Q", title=plain(f"{name}, up to"), scale=alt.Scale(zero=False, nice=False))
     tooltip = [alt.Tooltip("edge:Q", title=plain(f"{name}, up to")), *_numbers()]
     return _lines(base, x, value, series, tooltip, "step-after")
 
 
-def _lines(base: Any, x: Any, value: str, series: str | None, tooltip: Any, way: str) -> Any:
-    alt = altair()
+def _lines(
+    base: alt.Chart,
+    x: alt.X,
+    value: str,
+    series: str | None,
+    tooltip: list[alt.Tooltip],
+    way: Literal["linear", "step-after"],
+) -> Layers:
     colour: Any = alt.value(BAR)
     if series is not None:
         scale = alt.Scale(range=_COLOURS)
@@ -258,9 +271,8 @@ def cells(
     rows: pl.DataFrame,  # `first` and `second`, which are texts, `value`, `low`, `high`
     keys: Sequence[str],  # What the two are called; the first goes downwards
     value: str,  # What the numbers are
-) -> Any:
+) -> Layers:
     """A cell for each pair of keys, darker where the number is larger, with the number in it."""
-    alt = altair()
     base = alt.Chart(data(rows.select("first", "second", "value", "low", "high").to_dicts()))
     across = alt.X("second:N", sort=None, title=plain(keys[1]), axis=alt.Axis(labelAngle=-40))
     down = alt.Y("first:N", sort=None, title=plain(keys[0]))
@@ -299,11 +311,10 @@ def cells(
 def before_and_after(
     rows: pl.DataFrame,  # `group`, `plain`, `p05`, `p50`, `p95`
     value: str,  # What the numbers are
-) -> Any:
+) -> Layers:
     """For each group the plain result (a tick) and where released ones lie: 90% of runs, a line,
     and their median, a point.
     """
-    alt = altair()
     base = alt.Chart(data(rows.select("group", "plain", "p05", "p50", "p95").to_dicts()))
     x = alt.X("p05:Q", title=plain(value), scale=alt.Scale(zero=False, nice=True))
     y = alt.Y("group:N", sort=None, title=None)
@@ -332,8 +343,7 @@ def before_and_after(
     return alt.layer(*layers).properties(width=WIDTH, height=max(2 * ROW, ROW * rows.height))
 
 
-def _numbers() -> list[Any]:
-    alt = altair()
+def _numbers() -> list[alt.Tooltip]:
     return [alt.Tooltip(f"{name}:Q", format=",.6~g") for name in ("value", "low", "high")]
 
 
@@ -375,7 +385,7 @@ class _Bars:
         return times + parts
 
 
-def plot_release(frame: pl.DataFrame, plan: PlanData, most: int) -> Any:
+def plot_release(frame: pl.DataFrame, plan: PlanData, most: int) -> Chart:
     """One panel per output that is a number or a histogram."""
     bars, notes = [], []
     for name in [output.name for output in plan.outputs[:_MOST_OUTPUTS]]:
@@ -461,7 +471,7 @@ def _label(keys: list[str]) -> pl.Expr:
     return pl.concat_str(text, separator=", ").alias("group")
 
 
-def _panel(bars: _Bars, most: int) -> tuple[Any, list[str]]:
+def _panel(bars: _Bars, most: int) -> tuple[Chart, list[str]]:
     """The chart, and what it leaves out."""
     ordered = _ordered(bars)
     if ordered is not None:
@@ -482,10 +492,10 @@ def _panel(bars: _Bars, most: int) -> tuple[Any, list[str]]:
         chart, less = _one_histogram(bars, bars.rows.filter(pl.col("group") == group), most)
         charts.append(named(chart.properties(width=WIDTH // 2), group))
         cut = list(dict.fromkeys([*cut, *less]))
-    return altair().concat(*charts, columns=2).resolve_scale(y="shared"), cut
+    return alt.concat(*charts, columns=2).resolve_scale(y="shared"), cut
 
 
-def _ordered(bars: _Bars) -> tuple[Any, list[str]] | None:
+def _ordered(bars: _Bars) -> tuple[Chart, list[str]] | None:
     """A line chart or heat map for groups with an order or with two keys; None for plain bars."""
     if bars.rises:
         rows = bars.rows.drop_nulls("upper").rename({"upper": "edge", "group": "series"})
@@ -523,7 +533,7 @@ def _first_series(rows: pl.DataFrame, what: str) -> tuple[pl.DataFrame, list[str
     return kept, only_first(len(found), MOST_LINES, f"lines ({what})")
 
 
-def _one_histogram(bars: _Bars, rows: pl.DataFrame, most: int) -> tuple[Any, list[str]]:
+def _one_histogram(bars: _Bars, rows: pl.DataFrame, most: int) -> tuple[Chart, list[str]]:
     if "lower" in rows.columns and rows["lower"].null_count() < rows.height:
         others = rows["lower"].null_count() > 0
         cut = ["values outside the bins are not shown"] if others else []
@@ -534,8 +544,7 @@ def _one_histogram(bars: _Bars, rows: pl.DataFrame, most: int) -> tuple[Any, lis
     return _horizontal(rows, bars.name, bars.value), cut
 
 
-def _horizontal(rows: pl.DataFrame, labels: str | None, value: str) -> Any:
-    alt = altair()
+def _horizontal(rows: pl.DataFrame, labels: str | None, value: str) -> Layers:
     base = alt.Chart(data(rows.select("bar", "value", "low", "high").to_dicts()))
     y = alt.Y("bar:N", sort=None, title=None if labels is None else plain(labels))
     tooltip = _tooltip("bar:N")
@@ -549,8 +558,7 @@ def _horizontal(rows: pl.DataFrame, labels: str | None, value: str) -> Any:
     return layers.properties(width=WIDTH, height=max(2 * ROW, ROW * rows.height))
 
 
-def _vertical(rows: pl.DataFrame, bars: _Bars) -> Any:
-    alt = altair()
+def _vertical(rows: pl.DataFrame, bars: _Bars) -> Layers:
     middle = ((pl.col("lower") + pl.col("upper")) / 2).alias("middle")
     base = alt.Chart(data(rows.with_columns(middle).to_dicts()))
     tooltip = _tooltip("bar:N")
@@ -566,13 +574,13 @@ def _vertical(rows: pl.DataFrame, bars: _Bars) -> Any:
     return alt.layer(made, _known(ends)).properties(width=WIDTH, height=220)
 
 
-def _known(ends: Any) -> Any:
+def _known(ends: alt.Chart) -> alt.Chart:
     """Intervals where there are any."""
     return ends.transform_filter("isValid(datum.low) && isValid(datum.high)")
 
 
-def _tooltip(label: str) -> list[Any]:
-    return [altair().Tooltip(label, title="group"), *_numbers()]
+def _tooltip(label: str) -> list[alt.Tooltip]:
+    return [alt.Tooltip(label, title="group"), *_numbers()]
 
 
 # How a budget was spent over time.
@@ -585,7 +593,7 @@ def plot_budget(
     main: str,  # ``"epsilon"`` or ``"rho"``: the column that is added up
     budget: float,  # All that may be spent of it
     name: str | None,  # What the session is called
-) -> Any:
+) -> Chart:
     """Steps of what was spent in all, below the budget."""
     spent = history.select(
         pl.col("time").dt.strftime("%Y-%m-%dT%H:%M:%S%.3fZ"),
@@ -607,8 +615,7 @@ def plot_budget(
     return finish(chart, f"Budget{label} over time", notes)
 
 
-def _chart(rows: list[dict[str, Any]], main: str, budget: float) -> Any:
-    alt = altair()
+def _chart(rows: Sequence[Mapping[str, Any]], main: str, budget: float) -> Layers:
     scale = alt.Scale(domain=[0, budget * 1.08], nice=False)
     y = alt.Y("spent:Q", title=f"{main} spent in all", scale=scale)
     line = alt.Chart(data([{"budget": budget, "label": f"budget {shown(budget)}"}]))
@@ -634,14 +641,13 @@ def _chart(rows: list[dict[str, Any]], main: str, budget: float) -> Any:
     return alt.layer(steps, limit, words, points).properties(width=WIDTH, height=220)
 
 
-def _points(rows: list[dict[str, Any]], main: str, x: Any, y: Any) -> Any:
+def _points(rows: Sequence[Mapping[str, Any]], main: str, x: alt.X, y: alt.Y) -> alt.Chart:
     """One for each charge, by what became of it."""
-    alt = altair()
     known = ["charged", "released", "failed"]
     colour = alt.Color(
         "status:N", title="charge", scale=alt.Scale(domain=known, range=[INK, BAR, MARK])
     )
-    return (
+    made: alt.Chart = (
         alt.Chart(data(rows))
         .mark_point(filled=True, size=45, opacity=1)
         .encode(
@@ -657,6 +663,7 @@ def _points(rows: list[dict[str, Any]], main: str, x: Any, y: Any) -> Any:
             ],
         )
     )
+    return made
 
 
 # The errors that a plan says its outputs will have, before anything is run.
@@ -666,7 +673,7 @@ _MOST_BARS = 20
 
 def plot_plan(
     plan: PlanData, guess: Mapping[str, float] | None, count: float | None, confidence: Number
-) -> Any:
+) -> Chart:
     """One row per output: a guess of its value, and how far a release may be from it."""
     guesses = _checked(plan, {} if guess is None else guess)
     if count is None:
@@ -697,8 +704,7 @@ def plot_plan(
     return finish(_error_chart(rows), f"Errors that the plan of {plan.source!r} will have", notes)
 
 
-def _error_chart(rows: list[dict[str, Any]]) -> Any:
-    alt = altair()
+def _error_chart(rows: Sequence[Mapping[str, Any]]) -> alt.FacetChart:
     base = alt.Chart(data(rows))
     scale = alt.Scale(zero=False, nice=True, padding=8)
     x = alt.X("low:Q", title="value and error", scale=scale, axis=alt.Axis(grid=False))
@@ -720,10 +726,11 @@ def _error_chart(rows: list[dict[str, Any]]) -> Any:
     header = alt.Header(labelAngle=0, labelAlign="left", title=None)
     order = [plain(row["output"]) for row in rows]
     faceted = layers.facet(row=alt.Row("output:N", header=header, sort=order), spacing=6)
-    return faceted.resolve_scale(x="independent")
+    made: alt.FacetChart = faceted.resolve_scale(x="independent")
+    return made
 
 
-def _row(name: str, guess: float | None, error: float) -> dict[str, Any]:
+def _row(name: str, guess: float | None, error: float) -> dict[str, object]:
     middle = 0.0 if guess is None else float(guess)
     share = f" ({shown(100 * error / abs(middle))}%)" if middle else ""
     label = f"± {shown(error)}" if guess is None else f"{shown(middle)} ± {shown(error)}{share}"
@@ -773,7 +780,7 @@ def plot_simulation(
     relative: bool,
     most: int,
     values: bool = False,
-) -> Any:
+) -> Chart:
     """One panel per output, one row per group: where the errors of all runs lie."""
     spread = _spread(results, keys, relative and not values)
     outputs = spread["output"].unique(maintain_order=True).to_list()
@@ -828,8 +835,7 @@ def _spread(results: pl.DataFrame, keys: Sequence[str], relative: bool) -> pl.Da
     return finite.with_columns((label if keys else pl.lit("all rows")).alias("group"))
 
 
-def _error_panel(spread: pl.DataFrame, relative: bool) -> Any:
-    alt = altair()
+def _error_panel(spread: pl.DataFrame, relative: bool) -> Layers:
     base = alt.Chart(data(spread.select("group", "limits", *_SHARES).to_dicts()))
     y = alt.Y("group:N", sort=None, title=None)
     axis = alt.Axis(format="~%") if relative else alt.Axis(format=",.4~g")
@@ -866,9 +872,8 @@ def plot_audit(
     proved: float,
     delta: float,
     runs: int,
-) -> Any:
+) -> Chart:
     """How often events happened on either frame, below the line that the claim draws."""
-    alt = altair()
     axis = alt.Axis(format=".0%", tickCount=5)
     scale = alt.Scale(domain=[0, 1])
     x = alt.X("other:Q", title="probability on the other frame", axis=axis, scale=scale)

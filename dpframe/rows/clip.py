@@ -36,6 +36,7 @@ from dpframe.rows.operands import (
 )
 from dpframe.rows.operation import (
     Namespace,
+    Node,
     Operand,
     RowMethod,
     constant,
@@ -172,7 +173,7 @@ class Clip(RowMethod):
     hi: Scalar
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
         source, *bounds = operands
         has_lo, has_hi = bool(params["has_min"]), bool(params["has_max"])
         if any(not isinstance(operand(bound), Literal) for bound in bounds):
@@ -280,7 +281,7 @@ def _clamped(known: Interval, bounds: Interval) -> Interval:
     return Interval(clamp(known.lo, bounds.lo), clamp(known.hi, bounds.hi))
 
 
-def _whole_end(ns: Namespace, end: Fraction | None) -> Any:
+def _whole_end(ns: Namespace, end: Fraction | None) -> int | pl.Expr | None:
     """A bound of whole numbers; Polars before 1.33 takes a plain one beyond Int64 for null."""
     if end is None:
         return None
@@ -289,7 +290,7 @@ def _whole_end(ns: Namespace, end: Fraction | None) -> Any:
     return ns.lit(number, dtype=to_polars(INT128)) if beyond and ns is pl else number
 
 
-def _clamp(expression: pl.Expr, lo: Any, hi: Any) -> pl.Expr:
+def _clamp(expression: pl.Expr, lo: float | pl.Expr | None, hi: float | pl.Expr | None) -> pl.Expr:
     if lo is None and hi is None:
         return expression
     return expression.clip(lo, hi)

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import polars as pl
 
@@ -14,7 +14,7 @@ from dpframe.core.dtypes import FLOAT64, INT64, INT128, STRING, Domain, DType, d
 from dpframe.core.units import EVERYWHERE
 from dpframe.errors import UnsupportedOperation
 from dpframe.rows.operands import as_type, boolean
-from dpframe.rows.operation import Infix, Namespace, RowMethod, operation, spell_out
+from dpframe.rows.operation import Infix, Namespace, Node, RowMethod, operation, spell_out
 
 # How two or more values are made comparable.
 #
@@ -283,7 +283,7 @@ class IsBetween(RowMethod):
     closed: Closed = "both"
 
     @classmethod
-    def parameters(cls, params: Any) -> Mapping[str, Any]:
+    def parameters(cls, params: Node) -> Mapping[str, object]:
         return {"closed": _CLOSED[params["closed"]]}
 
     def domain(self, args: Sequence[Domain]) -> Domain:

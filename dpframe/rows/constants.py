@@ -193,14 +193,14 @@ def sole_number(domain: Domain) -> Fraction | None:
 # Values that a person listed, as a column of a given type.
 
 
-def listed(name: str, values: Sequence[Any], dtype: DType) -> pl.Series | None:
+def listed(name: str, values: Sequence[object], dtype: DType) -> pl.Series | None:
     """The values as a column that holds exactly them; None when some are not values of the type.
 
     Polars would take some for others: a moment for the millisecond before it, 1.5 for 1, 2**53 + 1
     for a float. Dates are midnights of moments without a zone, numbers are rounded to Float32 as in
     comparisons with it, zero has no sign, and NaN is no value. Categories are text.
     """
-    stored: Any = pl.String() if dtype.name == "Categorical" else to_polars(dtype)
+    stored = pl.String() if dtype.name == "Categorical" else to_polars(dtype)
     given = list(values)
     if not dtype.is_boolean and not {bool, np.bool_}.isdisjoint(map(type, given)):
         return None

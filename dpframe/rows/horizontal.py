@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import polars as pl
 
@@ -210,15 +210,14 @@ class AnyHorizontal(Function):
     groups = ("Boolean",)
     engines = EVERYWHERE
     examples = spell_out('pl.any_horizontal("b", "bb"); pl.any_horizontal(i64 > 0, "b", "bb")')
-    join: ClassVar[Callable[[Any, Any], Any]] = operator.or_
+    join: ClassVar[Callable[[pl.Expr, pl.Expr], pl.Expr]] = operator.or_
 
     def domain(self, args: Sequence[Domain]) -> Domain:
         require_conditions(self.name, args)
         return boolean(nullable=any(d.nullable for d in args))
 
     def lower(self, ns: Namespace, args: Sequence[pl.Expr], domains: Sequence[Domain]) -> pl.Expr:
-        joined: pl.Expr = reduce(type(self).join, map(condition, args, domains))
-        return joined
+        return reduce(type(self).join, map(condition, args, domains))
 
 
 @operation

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import polars as pl
 
@@ -160,7 +159,7 @@ def grouped_type(dtype: DType) -> DType:
     return STRING if as_text else dtype
 
 
-def type_of_keys(dtype: DType) -> Any:
+def type_of_keys(dtype: DType) -> pl.DataType:
     """The type that public keys have in Polars, for groups by values of a type."""
     return pl.String() if dtype.name == "Categorical" else to_polars(dtype)
 

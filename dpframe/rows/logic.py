@@ -7,7 +7,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import polars as pl
 
@@ -390,7 +390,7 @@ class When(RowMethod):
     )
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: object) -> Tree:
         predicate, then, otherwise = map(operand, operands)
         if predicate == Or().of(IsNotNan().of(then), IsNull().of(then)):  # Polars' fill_nan
             return FillNan().of(then, otherwise)

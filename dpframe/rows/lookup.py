@@ -47,6 +47,7 @@ from dpframe.rows.operands import as_type, boolean, convert, converted, merged, 
 from dpframe.rows.operation import (
     Infix,
     Namespace,
+    Node,
     Operand,
     Reader,
     RowMethod,
@@ -134,7 +135,7 @@ class IsIn(RowMethod):
     nulls_equal: bool
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
         source, given = operands
         nulls_equal = bool(params["nulls_equal"])
         if isinstance(given, Literal):
@@ -260,7 +261,7 @@ class Replace(Lookup):
     )
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
         return cls(*cls.table(operands)).of(operands[0])
 
     def domain(self, args: Sequence[Domain]) -> Domain:
@@ -322,7 +323,7 @@ class ReplaceStrict(Lookup):
     dtype: DType | None
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
         if len(operands) < 4:
             raise UnsupportedOperation(
                 "replace_strict needs a default",
@@ -441,7 +442,7 @@ class Cut(RowMethod):
             )
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
         if params["include_breaks"]:
             raise _struct_result("cut with include_breaks=True")
         breaks = _numbers(params["breaks"])
@@ -497,7 +498,7 @@ def _numbers(given: Sequence[Any]) -> tuple[float, ...]:
     return breaks
 
 
-def read_bins(operands: Sequence[Operand], params: Any) -> Tree:
+def read_bins(operands: Sequence[Operand], params: Node) -> Tree:
     """`bin_intervals` with explicit breakpoints."""
     [(method, body)] = params["method"].items()
     if method != "Intervals" or "Breaks" not in body["spec"]:
@@ -538,7 +539,7 @@ def interval_labels(breaks: Sequence[float], left_closed: bool) -> tuple[str, ..
 _OPERATORS: Mapping[str, Infix] = {"Plus": Add(), "Minus": Sub(), "Mul": Mul(), "Div": TrueDiv()}
 
 
-def read_sql(operands: Sequence[Operand], params: Any) -> Tree:
+def read_sql(operands: Sequence[Operand], params: Node) -> Tree:
     """The operation of an operator of SQL."""
     kind, inner = next(iter(params.items())) if isinstance(params, Mapping) else (params, None)
     if kind == "IsIn":

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import polars as pl
 
@@ -33,6 +33,7 @@ from dpframe.rows.operands import (
 from dpframe.rows.operation import (
     Function,
     Namespace,
+    Node,
     Operand,
     PlainOperation,
     RowMethod,
@@ -110,7 +111,7 @@ class Round(Rounding):
             )
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
         mode = params.get("mode", "HalfToEven")
         if mode != "HalfToEven":
             raise UnsupportedOperation(
@@ -261,7 +262,7 @@ class Log(RealFunction, RowMethod):
             )
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
         """The base is a parameter in the oldest Polars and an operand in newer ones."""
         what = cls._what("base")
         given = constant(operands[1], what, "float") if len(operands) > 1 else params["base"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 
@@ -40,6 +39,7 @@ from dpframe.rows.operands import (
 from dpframe.rows.operation import (
     Function,
     Namespace,
+    Node,
     Operand,
     RowMethod,
     constant,
@@ -176,7 +176,7 @@ class ListSlice(ListMethod):
             )
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
         source, offset, length = operands
         count = constant(length, cls._what("length"))  # first: in list.tail(n) both are made of n
         match operand(offset):
@@ -324,7 +324,7 @@ class ListContains(RowMethod):
     )
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
         source, item = operands[0], operand(operands[1])
         equal = params["nulls_equal"] if isinstance(params, Mapping) else True
         if not equal and not (isinstance(item, Literal) and item.value is not None):
@@ -443,7 +443,7 @@ class StructOf(RowMethod):
             )
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
         """The parameters are the names of the fields."""
         return cls(tuple(params)).of(*operands)
 

@@ -52,7 +52,9 @@ class Values:
 
 
 Operand: TypeAlias = "Tree | Values"
-Reader: TypeAlias = "Callable[[Sequence[Operand], Any], Tree]"
+Node: TypeAlias = "Any"
+"""A part of an expression in Polars' JSON form; in an unknown form Python raises an error."""
+Reader: TypeAlias = "Callable[[Sequence[Operand], Node], Tree]"
 """Makes the tree of a function from its operands and its parameters in Polars' form."""
 
 
@@ -217,7 +219,7 @@ class PlainOperation(RowOperation):
     def __hash__(self) -> int:
         return hash(self.name)
 
-    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(self, operands: Sequence[Operand], params: Node) -> Tree:
         """What a function of Polars means, from its operands and its parameters in Polars' form."""
         return self.of(*operands)
 
@@ -226,7 +228,7 @@ class PlainOperation(RowOperation):
 
 
 @cache
-def _fields(kind: Any) -> tuple[Field[Any], ...]:
+def _fields(kind: Any) -> tuple[Field[object], ...]:
     """The constants of a class that `operation` has made a dataclass."""
     return fields(kind)
 
@@ -306,7 +308,7 @@ class RowMethod(RowOperation):
         return f"the {cls.called.get(name, name)} of {cls.method}"
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
         """What a function of Polars means, from its operands and its parameters in Polars' form.
 
         Parameters of another form than today's may raise what Python raises; the caller refuses the
@@ -332,7 +334,7 @@ class RowMethod(RowOperation):
         return cls(**values).of(*sources)
 
     @classmethod
-    def parameters(cls, params: Any) -> Mapping[str, Any]:
+    def parameters(cls, params: Node) -> Mapping[str, object]:
         """Constants by their names, from the parameters in Polars' form; one may stand alone."""
         return params if isinstance(params, Mapping) else {_fields(cls)[-1].name: params}
 
@@ -388,7 +390,7 @@ Kind: TypeAlias = "PlainOperation | type[RowMethod]"
 
 
 @cache
-def _sorted_names(kind: Any) -> tuple[str, ...]:
+def _sorted_names(kind: object) -> tuple[str, ...]:
     return tuple(sorted(field.name for field in _fields(kind)))
 
 

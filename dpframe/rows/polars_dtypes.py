@@ -17,13 +17,14 @@ from dpframe.rows.failures import FAILURES
 
 # Column types to and from Polars.
 
-_SIMPLE: dict[str, Any] = {
-    name: getattr(pl, name)
+_SIMPLE: dict[str, pl.DataType] = {
+    name: getattr(pl, name)()
     for name in (
         *("Boolean", "Int8", "Int16", "Int32", "Int64", "Int128", "UInt8", "UInt16", "UInt32"),
         *("UInt64", "Float32", "Float64", "String", "Date", "Time", "Null", "Binary"),
+        "Categorical",
     )
-} | {"Categorical": pl.Categorical()}  # a schema needs the type with its parameters
+}
 
 
 def from_polars(dtype: Any) -> DType:
@@ -53,7 +54,7 @@ def from_polars(dtype: Any) -> DType:
             return DType(name)
 
 
-def to_polars(dtype: DType) -> Any:
+def to_polars(dtype: DType) -> pl.DataType:
     """The Polars type of a `DType` that dpframe knows."""
     match dtype.name:
         case "Datetime":
@@ -77,7 +78,7 @@ def to_polars(dtype: DType) -> Any:
             return _SIMPLE[name]
 
 
-def schema_from_polars(schema: Mapping[str, Any]) -> dict[str, DType]:
+def schema_from_polars(schema: Mapping[str, pl.DataType]) -> dict[str, DType]:
     """Names and types of a Polars schema."""
     return {name: from_polars(dtype) for name, dtype in schema.items()}
 
@@ -177,8 +178,7 @@ def _known(name: str) -> str | None:
         cast.dt.year()  # some settings defer the check of the name to its first use
     except FAILURES:
         return None
-    zone: str | None = getattr(cast.dtype, "time_zone", None)
-    return zone
+    return getattr(cast.dtype, "time_zone", None)
 
 
 # Lists and Series that are constants of an expression: Arrow IPC streams of one column.
@@ -186,7 +186,7 @@ def _known(name: str) -> str | None:
 _CACHED_BYTES = 4_096
 
 
-def read_ipc(data: Any) -> pl.Series:
+def read_ipc(data: bytes | list[int]) -> pl.Series:
     """The column in an IPC stream, given as bytes or as a list of byte values."""
     stream = bytes(data)
     return _column(stream) if len(stream) <= _CACHED_BYTES else _column.__wrapped__(stream)
@@ -202,7 +202,7 @@ def _column(stream: bytes) -> pl.Series:
 TIME_UNITS = {"Milliseconds": "ms", "Microseconds": "us", "Nanoseconds": "ns"}
 
 
-def read_dtype_expression(node: Any) -> DType:
+def read_dtype_expression(node: object) -> DType:
     """The type in a cast or a parse; types that depend on another expression are refused."""
     if isinstance(node, dict) and set(node) == {"Literal"}:
         return read_dtype(node["Literal"])
@@ -212,7 +212,7 @@ def read_dtype_expression(node: Any) -> DType:
     )
 
 
-def read_dtype(node: Any) -> DType:
+def read_dtype(node: object) -> DType:
     """The `DType` of a plain type. Raises `UnsupportedOperation` for a type that dpframe does not
     know, such as `Object`.
     """

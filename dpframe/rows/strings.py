@@ -36,6 +36,7 @@ from dpframe.rows.operands import INT64_LIMITS, as_type, boolean, when
 from dpframe.rows.operation import (
     Function,
     Namespace,
+    Node,
     Operand,
     Reader,
     RowMethod,
@@ -376,7 +377,7 @@ class PaddedBy(Padded):
             raise ValueError(f"{self.method} fills with one character")
 
     @classmethod
-    def parameters(cls, params: Any) -> Mapping[str, Any]:
+    def parameters(cls, params: Node) -> Mapping[str, object]:
         return {"fill": params["fill_char"]}
 
 
@@ -524,7 +525,7 @@ class Replace(TextToText):
         check_pattern(self._pattern())
 
     @classmethod
-    def parameters(cls, params: Any) -> Mapping[str, Any]:
+    def parameters(cls, params: Node) -> Mapping[str, object]:
         return {"literal": params["literal"], "n": max(-1, int(params["n"]))}
 
     def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
@@ -603,7 +604,7 @@ class ConcatStr(Function):
     ignore_nulls: bool = False
 
     @classmethod
-    def parameters(cls, params: Any) -> Mapping[str, Any]:
+    def parameters(cls, params: Node) -> Mapping[str, object]:
         return {**params, "separator": params["delimiter"]}
 
     def domain(self, args: Sequence[Domain]) -> Domain:
@@ -645,7 +646,7 @@ class ConcatStr(Function):
         return tuple(dict.fromkeys(text[:LONGEST_TEXT] for text in joined))
 
 
-def read_format(operands: Sequence[Operand], params: Any) -> Tree:
+def read_format(operands: Sequence[Operand], params: Node) -> Tree:
     """`pl.format`: Polars keeps the text without its ``{}``, and the byte where each one was."""
     raw, start = params["format"].encode(), 0
     pieces: list[Operand] = []
@@ -870,7 +871,7 @@ class ToInteger(TextMethod):
             )
 
     @classmethod
-    def parameters(cls, params: Any) -> Mapping[str, Any]:
+    def parameters(cls, params: Node) -> Mapping[str, object]:
         node = params.get("dtype")
         read = read_dtype_expression if isinstance(node, dict) else read_dtype
         return {"dtype": INT64 if node is None else read(node)}
@@ -880,13 +881,14 @@ class ToInteger(TextMethod):
         return whole_number(self, operand, Domain(self.dtype, nullable=True, interval=known))
 
     def apply(self, ns: Namespace, operand: pl.Expr) -> pl.Expr:
-        return operand.str.to_integer(base=self.base, dtype=to_polars(self.dtype), strict=False)
+        dtype: Any = to_polars(self.dtype)  # of integers
+        return operand.str.to_integer(base=self.base, dtype=dtype, strict=False)
 
 
 _OFFSET_DIRECTIVES = ("%z", "%:z", "%#z", "%+")
 
 
-def read_parse(operands: Sequence[Operand], params: Any) -> Tree:
+def read_parse(operands: Sequence[Operand], params: Node) -> Tree:
     """All parsing of dates and times."""
     source, ambiguous = operands[0], operands[1]
     dtype, options = read_dtype_expression(params[0]), params[1]

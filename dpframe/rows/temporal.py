@@ -15,7 +15,7 @@ from functools import partial
 from math import ceil, floor, trunc
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import polars as pl
 
@@ -41,6 +41,7 @@ from dpframe.rows.layouts import together, unordered
 from dpframe.rows.operands import INT64_LIMITS, as_type, boolean, in_int64, when
 from dpframe.rows.operation import (
     Namespace,
+    Node,
     Operand,
     PlainOperation,
     RowMethod,
@@ -479,7 +480,7 @@ class InUnit(TemporalMethod):
             raise ValueError(f"{self.unit!r} is not a time unit")
 
     @classmethod
-    def parameters(cls, params: Any) -> Mapping[str, Any]:
+    def parameters(cls, params: Node) -> Mapping[str, object]:
         return {"unit": TIME_UNITS[params]}
 
     def limits(self, dtype: DType) -> Limits | None:
@@ -741,7 +742,7 @@ class ConvertTimeZone(TemporalMethod):
         require_zone(self.zone)
 
     @classmethod
-    def parameters(cls, params: Any) -> Mapping[str, Any]:
+    def parameters(cls, params: Node) -> Mapping[str, object]:
         return {"zone": read_zone(params)}
 
     def limits(self, dtype: DType) -> Limits | None:
@@ -776,7 +777,7 @@ class ReplaceTimeZone(TemporalMethod):
             require_zone(self.zone)
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
         source, ambiguous = operand(operands[0]), operands[1]
         zone = read_zone(params[0])
         if isinstance(source, Literal):
@@ -900,7 +901,7 @@ class Total(TemporalNumber):
     types = ("Duration",)
     engines = EVERYWHERE
 
-    def read(self, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(self, operands: Sequence[Operand], params: Node) -> Tree:
         if params is not None and params.get("fractional"):
             raise UnsupportedOperation(
                 f"{self.method}(fractional=True) is not supported",
@@ -1264,7 +1265,7 @@ class MakeDatetime(RowMethod):
     unit: str
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
         *parts, ambiguous = map(operand, operands)
         unit = TIME_UNITS[params["time_unit"]]
         if not all(isinstance(part, Literal) for part in parts):
@@ -1313,7 +1314,7 @@ class MakeDatetime(RowMethod):
         return f"datetime({', '.join(shown)})"
 
 
-def _in_zone(local: Tree, ambiguous: Tree, zone: Any) -> Tree:
+def _in_zone(local: Tree, ambiguous: Tree, zone: object) -> Tree:
     """The moment of a local time; refusals name the time zone, because the local time is not an
     operand that was written.
     """
@@ -1371,7 +1372,7 @@ class MakeDuration(RowMethod):
     unit: str
 
     @classmethod
-    def read(cls, operands: Sequence[Operand], params: Any) -> Tree:
+    def read(cls, operands: Sequence[Operand], params: Node) -> Tree:
         parts = [operand(value) for value in operands]
         unit = TIME_UNITS[params]
         if not all(isinstance(part, Literal) for part in parts):
@@ -1434,7 +1435,7 @@ class Combine(RowMethod):
     unit: str
 
     @classmethod
-    def parameters(cls, params: Any) -> Mapping[str, Any]:
+    def parameters(cls, params: Node) -> Mapping[str, object]:
         return {"unit": TIME_UNITS[params]}
 
     def domain(self, args: Sequence[Domain]) -> Domain:

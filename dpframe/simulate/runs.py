@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -321,14 +320,14 @@ def _plain(query: Query, free: Relation, frames: Frames, counted: ExactTables) -
 
 def _arrays(
     columns: Sequence[Column], entries: Sequence[Entries], query: Query
-) -> list[NDArray[Any]]:
+) -> list[NDArray[np.generic]]:
     return [
         choices_in(column, e, query) if e.choices else numbers_in(column, e)
         for column, e in zip(columns, entries, strict=True)
     ]
 
 
-def _where(kept: NDArray[np.bool_], array: NDArray[Any]) -> NDArray[Any]:
+def _where(kept: NDArray[np.bool_], array: NDArray[np.generic]) -> NDArray[np.generic]:
     """Results of the groups that appear; none for the others."""
     nothing = None if array.dtype == np.object_ else np.nan
     return np.where(kept[:, None], array, np.array(nothing, dtype=array.dtype))

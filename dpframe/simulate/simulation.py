@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from dpframe.aggregates.aggregate import Output, Query
 from dpframe.aggregates.shapes import Column
 from dpframe.report import Plan
-from dpframe.report.plots import plot_simulation
+from dpframe.report.plots import Chart, plot_simulation
 
 # Results as arrays: one number, or one choice, for each group and entry of an output.
 
@@ -87,7 +86,7 @@ def _text(series: pl.Series) -> list[str | None]:
     return [None if value is None else str(value) for value in series.to_list()]
 
 
-def _key(row: tuple[Any, ...]) -> str:
+def _key(row: tuple[object, ...]) -> str:
     return ", ".join("null" if value is None else str(value) for value in row)
 
 
@@ -139,7 +138,7 @@ class Simulation:
     results: pl.DataFrame = field(repr=False)
     errors: pl.DataFrame = field(repr=False)
 
-    def plot(self, *, relative: bool = True, most: int = 30, values: bool = False) -> Any:
+    def plot(self, *, relative: bool = True, most: int = 30, values: bool = False) -> Chart:
         """The distribution of errors, as an Altair chart. For each output and group it shows the
         median, the middle half and the middle 90% of runs, and the bias by limits.
 
@@ -176,9 +175,9 @@ class Outcome:
 
     entries: Entries  # What it releases
     # `plain`, `exact`: of shape (groups, entries).
-    plain: NDArray[Any]
-    exact: NDArray[Any]
-    noisy: NDArray[Any]  # Of shape (runs, groups, entries)
+    plain: NDArray[np.generic]
+    exact: NDArray[np.generic]
+    noisy: NDArray[np.generic]  # Of shape (runs, groups, entries)
 
 
 def simulation_of(
@@ -222,19 +221,12 @@ def _results(labels: pl.DataFrame, outcome: Outcome) -> pl.DataFrame:
     )
 
 
-def _values(
-    choices: bool, plain: NDArray[Any], exact: NDArray[Any], noisy: NDArray[Any]
-) -> list[pl.Series]:
+def _values(choices: bool, *arrays: NDArray[np.generic]) -> list[pl.Series]:
+    names = ("plain_choice", "exact_choice", "choice") if choices else ("plain", "exact", "noisy")
+    pairs = zip(names, arrays, strict=True)
     if choices:
-        return [
-            pl.Series("plain_choice", plain.tolist(), dtype=pl.String),
-            pl.Series("exact_choice", exact.tolist(), dtype=pl.String),
-            pl.Series("choice", noisy.tolist(), dtype=pl.String),
-        ]
-    return [
-        pl.Series(name, values, dtype=pl.Float64).fill_nan(None)
-        for name, values in (("plain", plain), ("exact", exact), ("noisy", noisy))
-    ]
+        return [pl.Series(name, values.tolist(), dtype=pl.String) for name, values in pairs]
+    return [pl.Series(name, values, dtype=pl.Float64).fill_nan(None) for name, values in pairs]
 
 
 def _errors(labels: pl.DataFrame, outcome: Outcome) -> pl.DataFrame:

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.lower.engines.engine import Engine
+from dpframe.lower.engines.engine import Engine, OfEngine
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.text_files import TextFiles, text_kind
 from dpframe.redaction import location
@@ -33,8 +32,8 @@ def native_engine(frame: object) -> str | None:
 
 
 def placed(
-    frame: Any, engine: str | None, names: Sequence[str] | None = None
-) -> tuple[Engine, Any, pl.Schema]:
+    frame: OfEngine, engine: str | None, names: Sequence[str] | None = None
+) -> tuple[Engine, OfEngine, pl.Schema]:
     """The engine of a relation, a Spark DataFrame or files; its own frame, and the columns: of
     files `names` alone, where these are given and all there.
 
@@ -51,7 +50,7 @@ def placed(
             remedy=("leave engine= out", "protect the path of the files that it reads"),
         )
     assert name is not None
-    made: Any
+    made: DuckDBEngine | SparkEngine
     with _refuse_if_missing(name):
         if name == "duckdb":
             from dpframe.lower.engines.duckdb_engine import (

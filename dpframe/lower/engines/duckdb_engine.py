@@ -13,7 +13,7 @@ from glob import escape, glob, iglob
 from pathlib import Path
 from threading import Event, Lock, Thread
 from time import monotonic, sleep
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
@@ -46,7 +46,12 @@ _MACROS: Final = (
 )
 _WILDCARD: Final = re.compile(r"[*?\[]")
 
-Fetch = Callable[[str], list[tuple[Any, ...]]]
+Relation: TypeAlias = "duckdb.DuckDBPyRelation"
+Opened: TypeAlias = "tuple[duckdb.DuckDBPyRelation, duckdb.DuckDBPyConnection]"
+_Tree: TypeAlias = Any
+"""A part of a query or of a plan as DuckDB writes it in JSON, which differs between versions."""
+Row: TypeAlias = tuple[Any, ...]
+Fetch = Callable[[str], list[Row]]
 
 
 def require_text_of_folders(sql: str, fetch: Fetch) -> None:
@@ -90,7 +95,7 @@ def require_text_of_folders(sql: str, fetch: Fetch) -> None:
             texts += new
 
 
-def _sources_in(sql: str, fetch: Fetch) -> list[Any] | None:
+def _sources_in(sql: str, fetch: Fetch) -> list[_Tree] | None:
     """What a query, or that of a view, reads from; None where DuckDB does not parse it, or has no
     JSON to say so.
     """
@@ -109,7 +114,7 @@ def _sources_in(sql: str, fetch: Fetch) -> list[Any] | None:
     return None
 
 
-def _sources(tree: Any) -> Iterator[Any]:
+def _sources(tree: object) -> Iterator[_Tree]:
     """What a query reads from, in each of its parts."""
     if isinstance(tree, list):
         for part in tree:
@@ -121,9 +126,9 @@ def _sources(tree: Any) -> Iterator[Any]:
             yield from _sources(part)
 
 
-def _require_text(arguments: list[Any]) -> None:
-    positional: list[Any] = []
-    options: dict[str, Any] = {}
+def _require_text(arguments: list[_Tree]) -> None:
+    positional: list[_Tree] = []
+    options: dict[str, _Tree] = {}
     for argument in arguments:
         value = argument.get("expression", argument)
         name = argument.get("name") or value.get("alias")
@@ -174,7 +179,7 @@ def _names_columns(path: str, *, stated: bool) -> bool:
     return "=" in os.path.dirname(first)
 
 
-def _texts(tree: Any) -> Iterator[str]:
+def _texts(tree: object) -> Iterator[str]:
     """Constant texts in a part of a query, as DuckDB 1 and 2 write them."""
     if isinstance(tree, list):
         for part in tree:
@@ -187,11 +192,11 @@ def _texts(tree: Any) -> Iterator[str]:
             yield from _texts(part)
 
 
-def _is_false(value: Any) -> bool:
+def _is_false(value: _Tree) -> bool:
     return _constant(value.get("child", value)) in ("false", "f", False)
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: _Tree) -> _Tree:
     for key, inner in (("literal", "text"), ("value", "value")):
         if isinstance(value.get(key), dict) and inner in value[key]:
             return value[key][inner]
@@ -242,7 +247,7 @@ class Border:
         Any relation of the connection.
     """
 
-    def __init__(self, relation: Any) -> None:
+    def __init__(self, relation: Relation) -> None:
         # reads nothing of the relation, so it works for any data
         self._home = _ask(relation, "SELECT 1 AS one")
         ((number,),) = self.fetch("SELECT current_connection_id()")
@@ -250,9 +255,9 @@ class Border:
             # numbers are those of one database: others may share a lock, and wait for each other
             self._lock = _LOCKS.setdefault(number, Lock())
 
-    def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+    def fetch(self, sql: str) -> list[Row]:
         """The rows of a query that names what it reads."""
-        found: list[tuple[Any, ...]] = _ask(self._home, sql).fetchall()
+        found: list[Row] = _ask(self._home, sql).fetchall()
         return found
 
     def relation(self, sql: str) -> Any:
@@ -388,8 +393,8 @@ class Border:
             )
 
 
-def _ask(relation: Any, sql: str) -> Any:
-    """The rows of a statement on the connection of a relation; no row of the relation is read."""
+def _ask(relation: Relation, sql: str) -> Any:
+    """What a statement gives on the connection of a relation, of which no row is read."""
     name = _name()
     rows = relation.query(name, sql)
     if _LEAVES_VIEWS:
@@ -413,7 +418,7 @@ def _write_stale(path: Path) -> None:
     path.write_bytes(written[:footer] + stale)
 
 
-def _combines(node: Any) -> bool:
+def _combines(node: _Tree) -> bool:
     """Whether an operator of a plan, or one below, filters all pairs of rows."""
     if isinstance(node, list):
         return any(map(_combines, node))
@@ -424,7 +429,7 @@ def _combines(node: Any) -> bool:
     )
 
 
-def _operator(node: Any) -> str:
+def _operator(node: _Tree) -> str:
     return str(node.get("name", "")).strip().upper().replace(" ", "_")
 
 
@@ -440,7 +445,7 @@ def _unsafe(what: str) -> UnsupportedOperation:
     )
 
 
-_TYPES: Mapping[str, Any] = {
+_TYPES: Mapping[str, pl.DataType] = {
     "BOOLEAN": pl.Boolean(),
     "TINYINT": pl.Int8(),
     "SMALLINT": pl.Int16(),
@@ -475,7 +480,7 @@ _FUNCTIONS = (
 exists at all, which is known in half the time.
 """
 _ALL_SETTINGS = "SELECT name, value FROM duckdb_settings()"
-_ACCEPTED: set[frozenset[tuple[Any, ...]]] = set()
+_ACCEPTED: set[frozenset[Row]] = set()
 """Settings of connections that gave what Polars gives."""
 _TO_STOP = 5
 """Seconds in which a query is expected to stop on request."""
@@ -492,26 +497,27 @@ class DuckDBDialect(Dialect):
     divides_wide = True
     sums_wide = True
 
-    def __init__(self, relation: Any) -> None:
+    def __init__(self, relation: Relation) -> None:
         self._relation = relation
 
     @property
-    def wide_type(self) -> Any:
+    def wide_type(self) -> type[nw.Int128]:
         return nw.Int128
 
     def from_micros(self, number: str) -> str:
         return f"make_timestamp({number})"
 
-    def native_frame(self, frame: pl.DataFrame) -> Any:
+    def native_frame(self, frame: pl.DataFrame) -> Relation:
         # found by its name, unless the connection has a table of that name
         dpframe_public_frame_of_a_join = frame.to_arrow()
         found = self._relation.query(
             f"dpframe_{uuid4().hex}", "SELECT * FROM dpframe_public_frame_of_a_join"
         )
         assert dpframe_public_frame_of_a_join is not None
+        assert found is not None
         return found
 
-    def positional(self, native: Any, names: Sequence[str]) -> Any:
+    def positional(self, native: Relation, names: Sequence[str]) -> Relation:
         made = []
         for given, name, dtype in zip(native.columns, names, native.types, strict=True):
             column = quoted(given)
@@ -522,17 +528,17 @@ class DuckDBDialect(Dialect):
             made.append(f"{column} AS {name}")
         return native.project(", ".join(made))
 
-    def with_hash(self, native: Any, name: str, parts: Sequence[str], salt: int) -> Any:
+    def with_hash(self, native: Relation, name: str, parts: Sequence[str], salt: int) -> Relation:
         values = ", ".join([*parts, f"{salt % 2**64}::UBIGINT"])
         return native.project(f"*, hash({values}) AS {name}")
 
-    def with_written(self, native: Any, columns: Mapping[str, str]) -> Any:
+    def with_written(self, native: Relation, columns: Mapping[str, str]) -> Relation:
         made = ", ".join(f"{sql} AS {name}" for name, sql in columns.items())
         return native.project(f"*, {made}")
 
     def with_position(
-        self, native: Any, name: str, within: Sequence[str], order: Sequence[str]
-    ) -> Any:
+        self, native: Relation, name: str, within: Sequence[str], order: Sequence[str]
+    ) -> Relation:
         by = ", ".join(f"{column} ASC NULLS FIRST" for column in order)
         place = f"PARTITION BY {', '.join(within)} ORDER BY {by}"
         return native.project(f"*, row_number() OVER ({place}) AS {name}")
@@ -590,7 +596,7 @@ class DuckDBEngine(Engine):
     def accept(self) -> None:
         _ACCEPTED.add(self._settings())
 
-    def _settings(self) -> frozenset[tuple[Any, ...]]:
+    def _settings(self) -> frozenset[Row]:
         return frozenset(self._border.fetch(_ALL_SETTINGS))
 
     def require_settings(self) -> None:
@@ -612,14 +618,14 @@ class DuckDBEngine(Engine):
                 remedy="rename the macro",
             )
 
-    def frame(self, data: Any) -> EngineFrame:
+    def frame(self, data: Relation) -> EngineFrame:
         return self._ns.frame(data, self.schema_of(data))
 
     @property
     def reads_all_columns(self) -> bool:
         return True  # without its optimiser
 
-    def narrow(self, data: Any, columns: Collection[str]) -> Any:
+    def narrow(self, data: Relation, columns: Collection[str]) -> Relation:
         kinds = zip(data.columns, map(str, data.types), strict=True)
         made = [
             quoted(name) if name in columns else f"{_nothing(kind)} AS {quoted(name)}"
@@ -627,27 +633,27 @@ class DuckDBEngine(Engine):
         ]
         return data.project(", ".join(made))
 
-    def schema_of(self, data: Any) -> dict[str, Any]:
+    def schema_of(self, data: Relation) -> dict[str, pl.DataType]:
         """Names and Polars types of a relation's columns, which need not be those of the data: the
         engine is first tried on constants.
         """
         pairs = zip(data.columns, data.types, strict=True)
         return {n: self._declared.get(n, _from_duckdb(str(dtype))) for n, dtype in pairs}
 
-    def empty(self, data: Any, schema: pl.Schema) -> EngineFrame:
+    def empty(self, data: Relation, schema: pl.Schema) -> EngineFrame:
         self.require_settings()
         # made of types alone: a query without rows of the relation itself might read it
         kinds = zip(data.columns, map(str, data.types), strict=True)
         made = ", ".join(f"{_nothing(kind)} AS {quoted(name)}" for name, kind in kinds)
         return self._ns.frame(self._border.relation(f"SELECT {made} LIMIT 0"), dict(schema))
 
-    def schema_now(self, data: Any) -> pl.Schema | None:
+    def schema_now(self, data: Relation) -> pl.Schema | None:
         return pl.Schema(self.schema_of(data))
 
     def collect(
         self, frames: Sequence[EngineFrame], *, rehearsed: bool = False
     ) -> list[pl.DataFrame]:
-        def work() -> list[Any]:
+        def work() -> list[object]:
             return self._border.run(lambda: [frame.native.to_arrow_table() for frame in frames])
 
         tables = _waited(work, self._interrupt)
@@ -671,19 +677,19 @@ class DuckDBEngine(Engine):
         return True
 
 
-def _waited(work: Callable[[], Any], interrupt: Callable[[], None]) -> Any:
+def _waited(work: Callable[[], T], interrupt: Callable[[], None]) -> T:
     """The result of a query, from another thread: DuckDB does not always notice an interruption,
     and the waiting thread does. The query is stopped then, so that the connection can be used
     again.
     """
-    done: list[tuple[bool, Any]] = []
+    done, failed = list[T](), list[BaseException]()
     ended = Event()  # an interrupted join takes the thread for ended in some versions of Python
 
     def run() -> None:
         try:
-            done.append((True, work()))
+            done.append(work())
         except BaseException as error:
-            done.append((False, error))
+            failed.append(error)
         finally:
             ended.set()
 
@@ -697,13 +703,12 @@ def _waited(work: Callable[[], Any], interrupt: Callable[[], None]) -> Any:
             interrupt()  # again: DuckDB forgets one that comes before a query has begun
             ended.wait(0.1)
         raise
-    ((succeeded, result),) = done
-    if not succeeded:
-        raise result
-    return result
+    if failed:
+        raise failed[0]
+    return done[0]
 
 
-def scanned(path: str | Path, kind: str, names: Collection[str] = ()) -> tuple[Any, Any]:
+def scanned(path: str | Path, kind: str, names: Collection[str] = ()) -> Opened:
     """Files as a relation of a connection of their own, and that connection.
 
     Folders name no columns, but for those of `names` that are in no file, which are text: DuckDB
@@ -727,7 +732,7 @@ def scanned(path: str | Path, kind: str, names: Collection[str] = ()) -> tuple[A
     return in_folders if set(names) <= set(in_folders.columns) else relation, connection
 
 
-def select_columns(relation: Any, names: Sequence[str]) -> Any:
+def select_columns(relation: Relation, names: Sequence[str]) -> Relation:
     """A relation with these columns alone; the same relation if it has them in this order,
     because then no query reads other columns.
     """
@@ -742,7 +747,7 @@ def engine_without_files() -> DuckDBEngine:
     return DuckDBEngine(relation, connection)
 
 
-def streamed(rows: Any) -> tuple[Any, Any]:
+def streamed(rows: object) -> Opened:
     """What gives its rows as a stream for each scan, as a relation of a connection of its own, and
     that connection.
     """
@@ -760,7 +765,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _from_duckdb(written: str) -> Any:
+def _from_duckdb(written: str) -> pl.DataType:
     """The Polars type of a DuckDB type; Object, which no operation takes, if none exists."""
     found = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", written)
     if found:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import polars as pl
 
@@ -21,6 +21,9 @@ from dpframe.frames.groups import Groups
 from dpframe.frames.relation import Concat, Relation, Step, frames_of
 from dpframe.rows.fold import domain, words
 from dpframe.rows.operation import Namespace
+
+OfEngine: TypeAlias = Any
+"""A frame of an engine, of a type that nothing else knows: its own, or one to lower steps on."""
 
 
 class ClusterLost(Exception):
@@ -66,7 +69,7 @@ class Engine(ABC):
         """What expressions are built with."""
 
     @abstractmethod
-    def frame(self, data: Any) -> Any:
+    def frame(self, data: OfEngine) -> OfEngine:
         """The data as a frame that steps are lowered on."""
 
     @property
@@ -74,16 +77,16 @@ class Engine(ABC):
         """Whether it reads columns that no query asks for, unless `narrow` leaves them out."""
         return False
 
-    def narrow(self, data: Any, columns: Collection[str]) -> Any:
+    def narrow(self, data: OfEngine, columns: Collection[str]) -> OfEngine:
         """The data with nulls in place of the values of other columns."""
         raise NotImplementedError
 
     @abstractmethod
-    def empty(self, data: Any, schema: pl.Schema) -> Any:
+    def empty(self, data: OfEngine, schema: pl.Schema) -> OfEngine:
         """The same without rows."""
 
     @abstractmethod
-    def collect(self, frames: Sequence[Any], *, rehearsed: bool = False) -> list[pl.DataFrame]:
+    def collect(self, frames: Sequence[OfEngine], *, rehearsed: bool = False) -> list[pl.DataFrame]:
         """The results of lowered queries; `rehearsed` when their frames have no rows."""
 
     @property
@@ -91,11 +94,11 @@ class Engine(ABC):
         """Whether it gives the result of a query piece by piece."""
         return False
 
-    def batches(self, frame: Any) -> Iterator[pl.DataFrame]:
+    def batches(self, frame: OfEngine) -> Iterator[pl.DataFrame]:
         """The result of one lowered query, piece by piece in any order, each row once."""
         raise NotImplementedError
 
-    def schema_now(self, data: Any) -> pl.Schema | None:
+    def schema_now(self, data: OfEngine) -> pl.Schema | None:
         """The columns that the data have now, where that is known without reading a row and no row
         decides it; else None.
         """

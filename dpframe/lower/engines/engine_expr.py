@@ -24,7 +24,7 @@ import polars as pl
 from dpframe.core.dtypes import FLOAT32, INT64, INT128, NULL, DType, Scalar, duration_type
 from dpframe.core.interval import EVERYTHING, Interval, interval
 from dpframe.errors import UnsupportedOperation
-from dpframe.lower.engines.engine import unsupported
+from dpframe.lower.engines.engine import OfEngine, unsupported
 from dpframe.rows.constants import constant_type
 from dpframe.rows.operands import INT64_LIMITS
 
@@ -139,7 +139,7 @@ class Dialect(ABC):
     def wide_type(self) -> Any:
         """The Narwhals type of whole numbers of 126 bits and more."""
 
-    def moment(self, value: Any, dtype: DType) -> nw.Expr:
+    def moment(self, value: Scalar, dtype: DType) -> nw.Expr:
         """A constant date or time."""
         return nw.lit(value, self.native_type(dtype))
 
@@ -155,31 +155,31 @@ class Dialect(ABC):
         return None
 
     @abstractmethod
-    def native_frame(self, frame: pl.DataFrame) -> Any:
+    def native_frame(self, frame: pl.DataFrame) -> OfEngine:
         """A public frame as one of the engine's."""
 
     @abstractmethod
-    def positional(self, native: Any, names: Sequence[str]) -> Any:
+    def positional(self, native: OfEngine, names: Sequence[str]) -> OfEngine:
         """A frame with its columns renamed by position, and plain: text without a collation."""
 
     @abstractmethod
-    def with_hash(self, native: Any, name: str, parts: Sequence[str], salt: int) -> Any:
+    def with_hash(self, native: OfEngine, name: str, parts: Sequence[str], salt: int) -> OfEngine:
         """A frame with one more column: the engine's hash of others, and of the salt."""
 
     @abstractmethod
-    def with_written(self, native: Any, columns: Mapping[str, str]) -> Any:
+    def with_written(self, native: OfEngine, columns: Mapping[str, str]) -> OfEngine:
         """A frame with more columns, each written in SQL."""
 
     @abstractmethod
     def with_position(
-        self, native: Any, name: str, within: Sequence[str], order: Sequence[str]
-    ) -> Any:
+        self, native: OfEngine, name: str, within: Sequence[str], order: Sequence[str]
+    ) -> OfEngine:
         """A frame with one more column: the place of each row, from 1, among those with the same
         values of `within`, sorted by `order` with nulls first. Engines do this faster than
         counting up to a row, the only method of Narwhals.
         """
 
-    def gathered(self, native: Any, names: Sequence[str]) -> Any:
+    def gathered(self, native: OfEngine, names: Sequence[str]) -> OfEngine:
         """The same rows, those with equal values of some columns on one machine, where an engine
         has several and does not see on its own that it saves work later.
         """

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from math import trunc
-from typing import Any, Generic, Self, TypeAlias, TypeVar
+from typing import Any, Generic, NoReturn, Self, TypeAlias, TypeVar
 
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from dpframe.core.dtypes import BOOLEAN, DATE, INT64, STRING, duration_type
+from dpframe.core.dtypes import BOOLEAN, DATE, INT64, STRING, Scalar, duration_type
 from dpframe.core.interval import interval
 from dpframe.lower.engines import calendar, numbers
 from dpframe.lower.engines.calendar import MICROS_PER_DAY, between, moved, physical
@@ -57,7 +57,7 @@ class StringOps(Generic[E]):
     def __init__(self, text: E) -> None:
         self._text = text
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         raise self._text.dialect.refused(f".str.{name}")
 
     # -- lengths and parts ----------------------------------------------------------------------
@@ -113,13 +113,13 @@ class StringOps(Generic[E]):
         """The number of matches: by how much a text is shorter without them, in bytes, over their
         length."""
         self._require_literal(literal, pattern)
-        without = self.replace_all(pattern, "", literal=True).str.len_bytes()
+        without = StringOps(self.replace_all(pattern, "", literal=True)).len_bytes()
         missing: E = self.len_bytes() - without
         return missing.then(_as_length) // len(pattern.encode())
 
     # -- replacing ------------------------------------------------------------------------------
 
-    def replace_all(self, pattern: str, value: str, *, literal: bool = False) -> Any:
+    def replace_all(self, pattern: str, value: str, *, literal: bool = False) -> E:
         self._require_literal(literal, pattern)
         return self._written(lambda x, p, v: f"replace({x}, {p}, {v})", pattern, value)
 
@@ -274,7 +274,7 @@ class TemporalOps(Generic[E]):
     def __init__(self, moment: E) -> None:
         self._moment = moment
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         raise self._moment.dialect.refused(f".dt.{name}")
 
     # -- parts ----------------------------------------------------------------------------------
@@ -449,7 +449,7 @@ class Expression(Operators):
 
     __slots__ = ()
 
-    def __getattr__(self, name: Name) -> Any:
+    def __getattr__(self, name: Name) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
         raise self.dialect.refused(f".{name}")
@@ -479,7 +479,7 @@ class Expression(Operators):
 
         return self.then(choose, other)
 
-    def clip(self, lower_bound: Any = None, upper_bound: Any = None) -> Self:
+    def clip(self, lower_bound: float | None = None, upper_bound: float | None = None) -> Self:
         return self.then(lambda scope, a: numbers.clamped(scope, a, lower_bound, upper_bound))
 
     def floor(self) -> Self:
@@ -509,7 +509,7 @@ class Expression(Operators):
 
         return self.then(power, exponent)
 
-    def cast(self, dtype: Any, *, strict: bool = True) -> Self:
+    def cast(self, dtype: pl.DataType | type[pl.DataType], *, strict: bool = True) -> Self:
         target = from_polars(dtype)
 
         def convert(scope: EngineScope, a: EngineExpr) -> EngineExpr:
@@ -524,7 +524,7 @@ class Expression(Operators):
 
     # -- conditions -----------------------------------------------------------------------------
 
-    def eq_missing(self, other: Any) -> Self:
+    def eq_missing(self, other: Self | Scalar) -> Self:
         def compare(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
             a, b = (scope.once(m) for m in numbers.matched(scope, a, b))
             scope.dialect.require_comparable(a.dtype)
@@ -534,7 +534,7 @@ class Expression(Operators):
 
         return self.then(compare, other)
 
-    def ne_missing(self, other: Any) -> Self:
+    def ne_missing(self, other: Self | Scalar) -> Self:
         return ~self.eq_missing(other)
 
     def is_between(self, lower_bound: Any, upper_bound: Any, closed: Name = "both") -> Self:
@@ -573,7 +573,7 @@ class Expression(Operators):
 
     # -- null and NaN ---------------------------------------------------------------------------
 
-    def fill_null(self, value: Any) -> Self:
+    def fill_null(self, value: Self | Scalar) -> Self:
         return self.then(coalesced, value)
 
     def fill_nan(self, value: None) -> Self:
@@ -588,7 +588,7 @@ class Expression(Operators):
     # -- look-ups -------------------------------------------------------------------------------
 
     def replace_strict(
-        self, old: pl.Series, new: Sequence[Any], *, default: Any, return_dtype: Any
+        self, old: pl.Series, new: Sequence[Scalar], *, default: Scalar, return_dtype: pl.DataType
     ) -> Self:
         """Constants in place of listed values."""
         dtype = from_polars(return_dtype)
@@ -744,7 +744,7 @@ class When:
     def __init__(self, condition: Expression) -> None:
         self._condition = condition
 
-    def then(self, value: Any) -> Then:
+    def then(self, value: Expression | Scalar) -> Then:
         return Then(self._condition, value)
 
 
@@ -753,12 +753,12 @@ class Then(Expression):
 
     __slots__ = ("_condition", "_value")
 
-    def __init__(self, condition: Expression, value: Any) -> None:
+    def __init__(self, condition: Expression, value: Expression | Scalar) -> None:
         self._condition, self._value = condition, value
         made = condition.then(chosen_by, value, None)
         super().__init__(made.dialect, made.node, made.names, made.reduces)
 
-    def otherwise(self, other: Any) -> Expression:
+    def otherwise(self, other: Expression | Scalar) -> Expression:
         return self._condition.then(chosen_by, self._value, other)
 
 

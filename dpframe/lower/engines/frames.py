@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from typing import Any
+from typing import Any, NoReturn
 
 import narwhals.stable.v2 as nw
 import polars as pl
@@ -16,6 +16,7 @@ import polars as pl
 from dpframe.core.dtypes import NULL, STRING, Scalar
 from dpframe.core.interval import EVERYTHING, interval
 from dpframe.lower.engines.casts import coalesced
+from dpframe.lower.engines.engine import OfEngine
 from dpframe.lower.engines.engine_expr import (
     Dialect,
     EngineExpr,
@@ -31,7 +32,7 @@ from dpframe.rows.polars_dtypes import from_polars, to_polars
 class Blueprint:
     """Stands for a Narwhals frame where expressions are only made, to see whether they can be."""
 
-    def _same(self, *_: Any, **__: Any) -> Blueprint:
+    def _same(self, *_: object, **__: object) -> Blueprint:
         return self
 
     select = with_columns = filter = group_by = agg = join = _same
@@ -58,7 +59,7 @@ class EngineFrame:
         self.columns = dict(columns)
 
     @property
-    def native(self) -> Any:
+    def native(self) -> OfEngine:
         """The engine's own frame, with the columns' names underneath."""
         return self._native.to_native()
 
@@ -235,7 +236,7 @@ def _keyed(frame: EngineFrame, on: Sequence[str], nulls_equal: bool) -> EngineFr
     return frame.with_columns(*made)
 
 
-def _some_value(frame: EngineFrame, name: str) -> Any:
+def _some_value(frame: EngineFrame, name: str) -> Scalar:
     dtype = frame.columns[name].dtype
     if dtype.is_text:
         return ""
@@ -283,7 +284,7 @@ class EngineNamespace:
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):
             raise AttributeError(name)
         raise self.dialect.refused(f"the function {name}")
@@ -314,10 +315,9 @@ class EngineNamespace:
     def struct(self, *fields: Expression) -> Row:
         return Row(fields)
 
-    def coalesce(self, *values: Any) -> Expression:
+    def coalesce(self, *values: Expression | Scalar) -> Expression:
         first, *others = (v if isinstance(v, Expression) else self.lit(v) for v in values)
-        found: Expression = first.then(coalesced, *others)
-        return found
+        return first.then(coalesced, *others)
 
     def concat_str(
         self, texts: Sequence[Expression], *, separator: str, ignore_nulls: bool
@@ -326,8 +326,7 @@ class EngineNamespace:
             return joined(scope, separator, ignore_nulls, *made)
 
         first, *others = texts
-        found: Expression = first.then(make, *others)
-        return found
+        return first.then(make, *others)
 
     def min_horizontal(self, *values: Expression) -> Expression:
         return self._extreme(values, lambda a, b: a <= b)
@@ -360,7 +359,7 @@ class EngineNamespace:
         native = None if self.dialect.is_blueprint else self.dialect.native_frame(plain)
         return self.frame(native, dict(frame.schema))
 
-    def frame(self, native: Any, schema: Mapping[str, Any]) -> EngineFrame:
+    def frame(self, native: OfEngine, schema: Mapping[str, pl.DataType]) -> EngineFrame:
         """A frame of the engine, whose columns have these names and Polars types."""
         columns = {}
         for name, given in schema.items():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -381,7 +381,7 @@ _MOST = 4096
 """Longer lists are refused: the text of the query would grow out of hand."""
 
 
-def place(scope: EngineScope, a: EngineExpr, edges: Sequence[Any], or_equal: bool) -> EngineExpr:
+def place(scope: EngineScope, a: EngineExpr, edges: Sequence[Scalar], or_equal: bool) -> EngineExpr:
     """How many of some sorted constants are below a number, or equal to it as well."""
     a = scope.once(a)
     _require_few(scope, edges)
@@ -390,7 +390,7 @@ def place(scope: EngineScope, a: EngineExpr, edges: Sequence[Any], or_equal: boo
 
 
 def _place(
-    scope: EngineScope, a: EngineExpr, edges: Sequence[Any], or_equal: bool, before: int
+    scope: EngineScope, a: EngineExpr, edges: Sequence[Scalar], or_equal: bool, before: int
 ) -> nw.Expr:
     if not edges:
         return nw.lit(before, nw.Int64)
@@ -406,8 +406,8 @@ def chosen(
     scope: EngineScope,
     a: EngineExpr,
     old: pl.Series,
-    new: Sequence[Any],
-    default: Any,
+    new: Sequence[Scalar],
+    default: Scalar,
     dtype: DType,
 ) -> EngineExpr:
     """The constant of a type that goes with a value, or the default."""
@@ -429,7 +429,7 @@ def chosen(
 
 
 def _found(
-    scope: EngineScope, a: EngineExpr, pairs: Sequence[tuple[Any, nw.Expr]], rest: nw.Expr
+    scope: EngineScope, a: EngineExpr, pairs: Sequence[tuple[Scalar, nw.Expr]], rest: nw.Expr
 ) -> nw.Expr:
     if not pairs:
         return rest
@@ -443,12 +443,12 @@ def _found(
     return nw.when(below).then(first).otherwise(second)
 
 
-def _require_few(scope: EngineScope, values: Sequence[Any]) -> None:
+def _require_few(scope: EngineScope, values: Sized) -> None:
     if len(values) > _MOST:
         raise scope.dialect.refused(f"a list of more than {_MOST} constants")
 
 
-def _is_nan(value: Any) -> bool:
+def _is_nan(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 

@@ -7,13 +7,15 @@ An expression is made when a frame takes it, for only then the types of its colu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Self, TypeAlias
 
 import narwhals.stable.v2 as nw
 
 from dpframe.core.dtypes import BOOLEAN, STRING, Scalar
 from dpframe.lower.engines import numbers
 from dpframe.lower.engines.engine_expr import Dialect, EngineExpr, EngineScope, Node, combined
+
+_Apply: TypeAlias = "Callable[[nw.Expr, nw.Expr], nw.Expr]"
 
 
 class Operators:
@@ -72,31 +74,31 @@ class Operators:
 
     # -- arithmetic -----------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> Self:
+    def __add__(self, other: Self | Scalar) -> Self:
         return self.then(_added, other)
 
-    def __radd__(self, other: Any) -> Self:
+    def __radd__(self, other: Self | Scalar) -> Self:
         return self.lifted(other).then(numbers.add, self)
 
-    def __sub__(self, other: Any) -> Self:
+    def __sub__(self, other: Self | Scalar) -> Self:
         return self.then(numbers.sub, other)
 
-    def __rsub__(self, other: Any) -> Self:
+    def __rsub__(self, other: Self | Scalar) -> Self:
         return self.lifted(other).then(numbers.sub, self)
 
-    def __mul__(self, other: Any) -> Self:
+    def __mul__(self, other: Self | Scalar) -> Self:
         return self.then(numbers.mul, other)
 
-    def __rmul__(self, other: Any) -> Self:
+    def __rmul__(self, other: Self | Scalar) -> Self:
         return self.lifted(other).then(numbers.mul, self)
 
-    def __truediv__(self, other: Any) -> Self:
+    def __truediv__(self, other: Self | Scalar) -> Self:
         return self.then(numbers.divided, other)
 
-    def __floordiv__(self, other: Any) -> Self:
+    def __floordiv__(self, other: Self | Scalar) -> Self:
         return self.then(numbers.floor_divided, other)
 
-    def __mod__(self, other: Any) -> Self:
+    def __mod__(self, other: Self | Scalar) -> Self:
         return self.then(numbers.remainder, other)
 
     def __neg__(self) -> Self:
@@ -104,27 +106,27 @@ class Operators:
 
     # -- comparisons ----------------------------------------------------------------------------
 
-    def __eq__(self, other: object) -> Self:  # type: ignore[override]
+    def __eq__(self, other: Self | Scalar) -> Self:  # type: ignore[override]
         return self._compared(other, lambda a, b: a == b)
 
-    def __ne__(self, other: object) -> Self:  # type: ignore[override]
+    def __ne__(self, other: Self | Scalar) -> Self:  # type: ignore[override]
         return self._compared(other, lambda a, b: a != b)
 
-    def __lt__(self, other: Any) -> Self:
+    def __lt__(self, other: Self | Scalar) -> Self:
         return self._compared(other, lambda a, b: a < b)
 
-    def __le__(self, other: Any) -> Self:
+    def __le__(self, other: Self | Scalar) -> Self:
         return self._compared(other, lambda a, b: a <= b)
 
-    def __gt__(self, other: Any) -> Self:
+    def __gt__(self, other: Self | Scalar) -> Self:
         return self._compared(other, lambda a, b: a > b)
 
-    def __ge__(self, other: Any) -> Self:
+    def __ge__(self, other: Self | Scalar) -> Self:
         return self._compared(other, lambda a, b: a >= b)
 
     __hash__ = object.__hash__
 
-    def _compared(self, other: Any, function: Callable[[Any, Any], nw.Expr]) -> Self:
+    def _compared(self, other: Self | Scalar, function: _Apply) -> Self:
         def compare(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
             a, b = numbers.matched(scope, a, b)
             scope.dialect.require_comparable(a.dtype)
@@ -134,19 +136,19 @@ class Operators:
 
     # -- conditions -----------------------------------------------------------------------------
 
-    def __and__(self, other: Any) -> Self:
+    def __and__(self, other: Self | Scalar) -> Self:
         return self._joined(other, lambda a, b: a & b)
 
-    def __or__(self, other: Any) -> Self:
+    def __or__(self, other: Self | Scalar) -> Self:
         return self._joined(other, lambda a, b: a | b)
 
-    def __xor__(self, other: Any) -> Self:
+    def __xor__(self, other: Self | Scalar) -> Self:
         return self._joined(other, lambda a, b: a != b)
 
     def __invert__(self) -> Self:
         return self.then(lambda _, a: a.having(~a.expr, BOOLEAN))
 
-    def _joined(self, other: Any, function: Callable[[Any, Any], nw.Expr]) -> Self:
+    def _joined(self, other: Self | Scalar, function: _Apply) -> Self:
         def join(scope: EngineScope, a: EngineExpr, b: EngineExpr) -> EngineExpr:
             a, b = numbers.matched(scope, a, b)
             if not a.dtype.is_boolean:

@@ -234,12 +234,8 @@ class PolarsEngine(Engine):
     ) -> None:
         self.room = room
         self.pushes = pushes
-        self._mode: PolarsMode
-        if callable(mode):
-            self._mode = mode  # pyright: ignore[reportAttributeAccessIssue]
-        elif mode in _MODES:
-            self._mode = mode
-        else:
+        self._mode: PolarsMode = mode
+        if not callable(mode) and mode not in _MODES:
             raise UnsupportedOperation(
                 f"Polars has no engine {mode!r}",
                 where=f"engine={mode!r}",
@@ -285,7 +281,7 @@ class PolarsEngine(Engine):
     def frame(self, data: pl.LazyFrame) -> pl.LazyFrame:
         return data
 
-    def empty(self, data: Any, schema: pl.Schema) -> pl.LazyFrame:
+    def empty(self, data: object, schema: pl.Schema) -> pl.LazyFrame:
         return pl.LazyFrame(schema=schema)
 
     def schema_now(self, data: pl.LazyFrame) -> pl.Schema | None:

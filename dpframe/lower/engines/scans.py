@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from glob import escape, glob
 from io import BytesIO
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -23,6 +23,10 @@ from polars.io.plugins import register_io_source
 from dpframe.errors import EngineError, UnsupportedOperation
 from dpframe.rows.failures import FAILURES, NOTHING_PUSHED
 from dpframe.rows.layouts import unordered
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+    from pyarrow.dataset import Dataset, Fragment  # type: ignore[import-untyped]
 
 # The datasets of pyarrow that can be read for any values.
 #
@@ -39,7 +43,7 @@ _WRAPS: Final = "parquet-cpp"
 """The writer whose differences of 32-bit integers have 32 bits: pyarrow itself."""
 
 
-def require_readable(dataset: Any) -> None:
+def require_readable(dataset: Dataset) -> None:
     """Refuse a dataset in which one row can stop pyarrow.
 
     Raises
@@ -71,7 +75,7 @@ def require_readable(dataset: Any) -> None:
         )
 
 
-def without_filter(dataset: Any) -> tuple[Any, Any]:
+def without_filter(dataset: Dataset) -> tuple[Dataset, Any]:
     """A dataset without the filter that its owner gave it, and that filter: pyarrow skips rows by
     statistics where it reads, and decides for each row alone where that is in memory.
 
@@ -97,7 +101,7 @@ def without_filter(dataset: Any) -> tuple[Any, Any]:
     )
 
 
-def _require_stated_folders(dataset: Any) -> None:
+def _require_stated_folders(dataset: Dataset) -> None:
     """Refuse a dataset of pyarrow that guesses types of columns from the names of its folders: only
     such a one has values of these columns at hand.
 
@@ -126,7 +130,7 @@ def _require_stated_folders(dataset: Any) -> None:
         )
 
 
-def _stops(fragment: Any, dataset: Any) -> set[tuple[str, str]]:
+def _stops(fragment: Fragment, dataset: Dataset) -> set[tuple[str, str]]:
     """Why a row of a part of a dataset can stop pyarrow, and what to protect instead."""
     kind = getattr(getattr(fragment, "format", None), "default_extname", None)
     if kind is not None and kind not in _TYPED:
@@ -158,11 +162,11 @@ def _stops(fragment: Any, dataset: Any) -> set[tuple[str, str]]:
     return set()
 
 
-def _shared(schema: Any, dataset: Any) -> list[str]:
+def _shared(schema: pa.Schema, dataset: Dataset) -> list[str]:
     return [name for name in schema.names if name in dataset.schema.names]
 
 
-def _fits(stored: Any, stated: Any) -> bool:
+def _fits(stored: pa.DataType, stated: pa.DataType) -> bool:
     """Whether all values of a type are values of another one."""
     import pyarrow.types as types  # type: ignore[import-untyped]
 
@@ -515,7 +519,7 @@ def _require_readable_sources(frame: pl.LazyFrame, kinds: set[str]) -> None:
         )
 
 
-def _require_whole_dataset(dataset: Any) -> None:
+def _require_whole_dataset(dataset: Dataset) -> None:
     """Refuse a scan of a dataset that its owner filtered: pyarrow skips rows by statistics there.
     And one that a row can stop.
     """
@@ -562,7 +566,7 @@ def require_no_pushdown() -> None:
         columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
     ) -> Iterator[pl.DataFrame]:
         handed.append(predicate is not None)
-        made: Any = pl.DataFrame({"a": [1, 2, 2], "b": [0.5, 2.0, None]}, schema=schema)
+        made = pl.DataFrame({"a": [1, 2, 2], "b": [0.5, 2.0, None]}, schema=schema)
         made = made if columns is None else made.select(columns)
         yield made if predicate is None else made.filter(predicate)
 

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 from uuid import uuid4
 from weakref import WeakSet
 
@@ -35,6 +35,9 @@ from dpframe.lower.engines.engine_expr import COMMON_TYPES, Dialect
 from dpframe.lower.engines.frames import EngineFrame, EngineNamespace, as_declared
 from dpframe.rows.operands import INT64_LIMITS
 from dpframe.rows.polars_dtypes import from_polars
+
+OfSpark: TypeAlias = Any
+"""An object of PySpark, whose types are hundreds of megabytes, or of its virtual machine."""
 
 # Clusters that lose their executors: Spark waits for new ones for ever, dpframe does not.
 #
@@ -62,7 +65,7 @@ class Watch:
         Whose queries run in it.
     """
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: OfSpark) -> None:
         self._context = _cluster_of(session)
         self._tag = f"dpframe-{uuid4().hex}"
         self._over = threading.Event()
@@ -108,7 +111,7 @@ class Watch:
                     return
 
 
-def _cluster_of(session: Any) -> Any:
+def _cluster_of(session: OfSpark) -> OfSpark:
     """The context of a session whose executors are processes of their own."""
     try:
         context = session.sparkContext
@@ -122,7 +125,7 @@ def is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def _seconds(session: Any) -> float:
+def _seconds(session: OfSpark) -> float:
     """How long the session waits; the default for what is no number of seconds."""
     try:
         found = float(session.conf.get(WAIT, str(_SECONDS)))
@@ -131,7 +134,7 @@ def _seconds(session: Any) -> float:
     return max(_LEAST, found) if math.isfinite(found) else _SECONDS
 
 
-def _executors(context: Any) -> int:
+def _executors(context: OfSpark) -> int:
     """How many executors there are, the driver not counted."""
     return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
 
@@ -168,7 +171,7 @@ other formats keep the types of these columns themselves.
 """
 
 
-def border(frame: Any) -> Any:
+def border(frame: OfSpark) -> OfSpark:
     """The same rows, with a filter above each source that no condition crosses.
 
     Raises
@@ -184,12 +187,12 @@ def border(frame: Any) -> Any:
     return _Plans(frame).frame()
 
 
-def is_connect(of_spark: Any) -> bool:
+def is_connect(of_spark: OfSpark) -> bool:
     """Whether a frame or session is one of Spark Connect, whose plans are on a server."""
     return type(of_spark).__module__.startswith("pyspark.sql.connect")
 
 
-def holds(session: Any) -> bool:
+def holds(session: OfSpark) -> bool:
     """Whether the border does what it is for on a session: rows with NaN, which no statistic
     knows of, pass a filter that they should pass. Each kind of store is tried, and a filter of
     the owner of the frame where the session can see it.
@@ -213,7 +216,7 @@ def holds(session: Any) -> bool:
     return number == _ROW_NUMBER * len(tried)
 
 
-def _reads_files_here(session: Any) -> bool:
+def _reads_files_here(session: OfSpark) -> bool:
     """Whether Spark runs in a virtual machine of this process, and nowhere else."""
     if getattr(import_module("pyspark").SparkContext, "_jvm", None) is None:
         return False
@@ -229,18 +232,18 @@ class _Plans:
         A DataFrame whose plan is in this process's virtual machine.
     """
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: OfSpark) -> None:
         self._frame = frame
         self._machine = frame.sparkSession._jvm
         self._catalyst = self._machine.org.apache.spark.sql.catalyst.plans.logical
         every = frame.sparkSession.range(1).filter(_EVERY)
         self._every = every._jdf.queryExecution().analyzed().condition()
 
-    def frame(self) -> Any:
+    def frame(self) -> OfSpark:
         """The frame of the new plan."""
         return self._of(self._with_border(self._plan(), []))
 
-    def _of(self, plan: Any) -> Any:
+    def _of(self, plan: OfSpark) -> OfSpark:
         frame = self._frame._jdf
         dataset = self._machine
         for part in frame.getClass().getName().split("."):
@@ -248,7 +251,7 @@ class _Plans:
         made = dataset.ofRows(frame.sparkSession(), plan)
         return type(self._frame)(made, self._frame.sparkSession)
 
-    def _plan(self) -> Any:
+    def _plan(self) -> OfSpark:
         """What the frame is made of. Where Spark has kept something of it, from there if the kept
         rows are all rows of their sources, and else from the sources: what was kept was computed
         without a border.
@@ -265,7 +268,7 @@ class _Plans:
         kept = self._of(plan)._jdf.queryExecution().withCachedData()
         return kept if all(map(_holds_all_rows, _kept_in(kept))) else plan
 
-    def _with_border(self, plan: Any, conditions: list[Any]) -> Any:
+    def _with_border(self, plan: OfSpark, conditions: list[OfSpark]) -> OfSpark:
         """The plan with a border above each leaf. Conditions from above that only read the folder
         of a file stay below: a folder's values are the same for any other rows, and without them
         each query would read all files.
@@ -281,7 +284,7 @@ class _Plans:
         sequence = self._machine.org.apache.spark.api.python.PythonUtils.toSeq(made)
         return plan.withNewChildren(sequence)
 
-    def _in_folders(self, leaf: Any, conditions: list[Any]) -> Any:
+    def _in_folders(self, leaf: OfSpark, conditions: list[OfSpark]) -> OfSpark:
         folders = _folder_columns(leaf)
         for condition in conditions:
             columns = {_id(column) for column in _items(condition.references().toSeq())}
@@ -290,26 +293,26 @@ class _Plans:
         return leaf
 
 
-def _name(plan: Any) -> str:
+def _name(plan: OfSpark) -> str:
     return str(plan.getClass().getSimpleName())
 
 
-def _items(sequence: Any) -> list[Any]:
+def _items(sequence: OfSpark) -> list[OfSpark]:
     return [sequence.apply(i) for i in range(sequence.size())]
 
 
-def _id(attribute: Any) -> int:
+def _id(attribute: OfSpark) -> int:
     return int(attribute.exprId().id())
 
 
-def _parts(condition: Any) -> list[Any]:
+def _parts(condition: OfSpark) -> list[OfSpark]:
     """The conditions that hold where one holds."""
     if _name(condition) != "And":
         return [condition]
     return [*_parts(condition.left()), *_parts(condition.right())]
 
 
-def _folder_columns(leaf: Any) -> set[int]:
+def _folder_columns(leaf: OfSpark) -> set[int]:
     """The columns of files that are read off the names of their folders."""
     if _name(leaf) != "LogicalRelation" or _name(leaf.relation()) != "HadoopFsRelation":
         return set()
@@ -317,11 +320,11 @@ def _folder_columns(leaf: Any) -> set[int]:
     return {_id(column) for column in _items(leaf.output()) if column.name() in names}
 
 
-def _guesses(session: Any) -> bool:
+def _guesses(session: OfSpark) -> bool:
     return str(session.conf.get(_GUESSES, "true")).lower() != "false"
 
 
-def _require_stated_folders(plan: Any, *, guesses: bool) -> None:
+def _require_stated_folders(plan: OfSpark, *, guesses: bool) -> None:
     """Refuse files with columns in the names of folders (``year=2026``) whose types were not
     stated when the frame was made: one row with a folder of its own could change them.
     """
@@ -337,7 +340,7 @@ def _require_stated_folders(plan: Any, *, guesses: bool) -> None:
             raise _guessed(f"Spark guessed the type of the column {field.name()!r}")
 
 
-def _index_of(leaf: Any) -> Any:
+def _index_of(leaf: OfSpark) -> OfSpark:
     """What knows the folders of the files that a plan reads; None for anything else."""
     if _name(leaf) == "LogicalRelation" and _name(leaf.relation()) == "HadoopFsRelation":
         return leaf.relation().location()
@@ -346,7 +349,7 @@ def _index_of(leaf: Any) -> Any:
     return None
 
 
-def _stated_in(index: Any) -> set[str] | None:
+def _stated_in(index: OfSpark) -> set[str] | None:
     """The columns whose types the owner stated; None where a catalog has all types."""
     lists = _class_above(index, _LISTS_FOLDERS)
     if lists is None:
@@ -359,7 +362,7 @@ def _stated_in(index: Any) -> set[str] | None:
     return {str(name).casefold() for name in schema.get().fieldNames()}
 
 
-def _class_above(value: Any, name: str) -> Any:
+def _class_above(value: OfSpark, name: str) -> OfSpark:
     """The class of that name among those of a value of the virtual machine, if it is one."""
     kind = value.getClass()
     while kind is not None and kind.getSimpleName() != name:
@@ -367,7 +370,7 @@ def _class_above(value: Any, name: str) -> Any:
     return kind
 
 
-def _require_no_folders(frame: Any) -> None:
+def _require_no_folders(frame: OfSpark) -> None:
     """The same on Spark Connect, which does not show stated types: no folder at all."""
     if _guesses(frame.sparkSession) and any("=" in path for path in frame.inputFiles()):
         raise _guessed("on Spark Connect, Spark may have guessed the types of columns")
@@ -383,7 +386,7 @@ def _guessed(what: str) -> UnsupportedOperation:
     )
 
 
-def _kept_in(plan: Any) -> Iterator[Any]:
+def _kept_in(plan: OfSpark) -> Iterator[OfSpark]:
     """The plans of what Spark has cached of a plan."""
     if _name(plan) == "InMemoryRelation":
         yield plan.cacheBuilder().logicalPlan()
@@ -391,12 +394,12 @@ def _kept_in(plan: Any) -> Iterator[Any]:
         yield from _kept_in(below)
 
 
-def _holds_all_rows(plan: Any) -> bool:
+def _holds_all_rows(plan: OfSpark) -> bool:
     below = _items(plan.children())
     return (not below or _name(plan) in _ALL_ROWS) and all(map(_holds_all_rows, below))
 
 
-def _require_own_rows(plan: Any) -> None:
+def _require_own_rows(plan: OfSpark) -> None:
     """Refuse rows of an RDD that is computed from another frame: its plan is not seen any more."""
     for below in _items(plan.children()):
         _require_own_rows(below)
@@ -418,7 +421,7 @@ def _require_own_rows(plan: Any) -> None:
         rest += [one.rdd() for one in _items(rdd.dependencies())]
 
 
-def _require_all_rows(frame: Any) -> None:
+def _require_all_rows(frame: OfSpark) -> None:
     """Refuse a frame whose plan, which is on a server, has a step after which rows are missing."""
     text: str = frame._explain_string(extended=True)
     _, _, rest = text.partition("== Analyzed Logical Plan ==\n")
@@ -441,11 +444,11 @@ def _refused(what: str, remedy: str | tuple[str, str]) -> UnsupportedOperation:
     return UnsupportedOperation(what, where="session.protect(frame, ...)", remedy=remedy)
 
 
-_sql: Any = import_module("pyspark.sql")  # checked types do not need hundreds of megabytes
-_functions: Any = import_module("pyspark.sql.functions")
-_types: Any = import_module("pyspark.sql.types")
+_sql: OfSpark = import_module("pyspark.sql")
+_functions: OfSpark = import_module("pyspark.sql.functions")
+_types: OfSpark = import_module("pyspark.sql.types")
 
-_TYPES: Mapping[str, Any] = {
+_TYPES: Mapping[str, pl.DataType] = {
     "boolean": pl.Boolean(),
     "tinyint": pl.Int8(),
     "smallint": pl.Int16(),
@@ -459,7 +462,7 @@ _TYPES: Mapping[str, Any] = {
     "timestamp": pl.Datetime("us", "UTC"),
     "binary": pl.Binary(),
 }
-_NATIVE: Mapping[str, Any] = {
+_NATIVE: Mapping[str, OfSpark] = {
     "Boolean": _types.BooleanType(),
     "Int8": _types.ByteType(),
     "Int16": _types.ShortType(),
@@ -478,7 +481,7 @@ COMBINE: Final = "spark.dpframe.pairs.combine"
 """The setting of a session that says whether each task adds up what it has of an individual in a
 group before a limit on groups shuffles anything.
 """
-_ACCEPTED: WeakSet[Any] = WeakSet()
+_ACCEPTED: WeakSet[OfSpark] = WeakSet()
 """Sessions that gave what Polars gives."""
 _WITHHELD: ContextVar[bool] = ContextVar("dpframe_spark_withheld", default=False)
 
@@ -496,7 +499,7 @@ def _listen() -> None:
     """
     if find_spec("pyspark.logger") is None:
         return
-    of: Any = import_module("pyspark.logger").PySparkLogger
+    of: OfSpark = import_module("pyspark.logger").PySparkLogger
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         of.getLogger(name).addFilter(_Withheld())
 
@@ -525,11 +528,11 @@ class SparkDialect(Dialect):
     divides_wide = False
     sums_wide = False
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: OfSpark) -> None:
         self._session = session
 
     @property
-    def wide_type(self) -> Any:
+    def wide_type(self) -> nw.Decimal:
         return nw.Decimal(38, 0)
 
     def moment(self, value: Any, dtype: DType) -> nw.Expr:
@@ -544,34 +547,34 @@ class SparkDialect(Dialect):
     def microsecond(self) -> Callable[[str], str]:
         return "CAST(extract(SECOND FROM {}) * 1000000 AS BIGINT) % 1000000".format
 
-    def native_frame(self, frame: pl.DataFrame) -> Any:
+    def native_frame(self, frame: pl.DataFrame) -> OfSpark:
         fields = []
         for name, dtype in frame.schema.items():
             found = from_polars(dtype)
             fields.append(_types.StructField(name, _NATIVE[found.name]))
         return self._session.createDataFrame(frame.rows(), _types.StructType(fields))
 
-    def positional(self, native: Any, names: Sequence[str]) -> Any:
+    def positional(self, native: OfSpark, names: Sequence[str]) -> OfSpark:
         return native.toDF(*names)
 
-    def with_hash(self, native: Any, name: str, parts: Sequence[str], salt: int) -> Any:
+    def with_hash(self, native: OfSpark, name: str, parts: Sequence[str], salt: int) -> OfSpark:
         signed = (salt + 2**63) % 2**64 - 2**63
         return native.withColumn(
             name, _functions.xxhash64(*map(_functions.col, parts), _functions.lit(signed))
         )
 
-    def with_written(self, native: Any, columns: Mapping[str, str]) -> Any:
+    def with_written(self, native: OfSpark, columns: Mapping[str, str]) -> OfSpark:
         return native.selectExpr("*", *(f"{sql} AS {name}" for name, sql in columns.items()))
 
     def with_position(
-        self, native: Any, name: str, within: Sequence[str], order: Sequence[str]
-    ) -> Any:
+        self, native: OfSpark, name: str, within: Sequence[str], order: Sequence[str]
+    ) -> OfSpark:
         window = _sql.Window.partitionBy(*within).orderBy(*order)
         place = _functions.row_number().over(window)
         # cast, or Spark sorts once more before the shuffle, to drop few: pairs are spread already
         return native.withColumn(name, place.cast("bigint"))
 
-    def gathered(self, native: Any, names: Sequence[str]) -> Any:
+    def gathered(self, native: OfSpark, names: Sequence[str]) -> OfSpark:
         """Shuffled once by these columns: their group-by with others needs no shuffle then, nor do
         positions within them. Spark on its own shuffles by all columns first, and by these later.
         """
@@ -586,7 +589,7 @@ class SparkEngine(Engine):
     name = "spark"
     label = "Spark"
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: OfSpark) -> None:
         self._session = frame.sparkSession
         _require_silence(self._session)
         self._process = os.getpid()
@@ -612,7 +615,7 @@ class SparkEngine(Engine):
         _ACCEPTED.add(self._session)
 
     @staticmethod
-    def schema_of(data: Any) -> dict[str, Any]:
+    def schema_of(data: OfSpark) -> dict[str, pl.DataType]:
         """Names and Polars types of a DataFrame's columns."""
         fields = data.schema.fields
         return {field.name: _from_spark(field.dataType.simpleString()) for field in fields}
@@ -621,11 +624,11 @@ class SparkEngine(Engine):
         with _withheld():
             return holds(self._session)
 
-    def frame(self, data: Any) -> EngineFrame:
+    def frame(self, data: OfSpark) -> EngineFrame:
         with _withheld():
             return self._ns.frame(border(data), self.schema_of(data))
 
-    def empty(self, data: Any, schema: pl.Schema) -> EngineFrame:
+    def empty(self, data: OfSpark, schema: pl.Schema) -> EngineFrame:
         self.require_process()
         with _withheld():
             return self._ns.frame(border(data).limit(0), self.schema_of(data))
@@ -651,7 +654,7 @@ class SparkEngine(Engine):
         return isinstance(other, SparkEngine) and other._session is self._session
 
 
-def _require_silence(session: Any) -> None:
+def _require_silence(session: OfSpark) -> None:
     """Refuse a session whose virtual machine belongs to this process, classic or Connect, and
     prints on its standard error: what it prints of a failed task quotes values of rows.
     """
@@ -669,7 +672,7 @@ def _require_silence(session: Any) -> None:
         )
 
 
-def _table(frame: EngineFrame) -> Any:
+def _table(frame: EngineFrame) -> object:
     native = frame.native
     if hasattr(native, "toArrow"):
         return native.toArrow()
@@ -677,7 +680,7 @@ def _table(frame: EngineFrame) -> Any:
     return pl.DataFrame(dict(zip(native.columns, columns, strict=True))).to_arrow()
 
 
-def active_session() -> Any:
+def active_session() -> OfSpark:
     """The session that is active.
 
     Raises
@@ -695,7 +698,7 @@ def active_session() -> Any:
     return session
 
 
-def read(path: str | Path, kind: str, names: Sequence[str] = ()) -> Any:
+def read(path: str | Path, kind: str, names: Sequence[str] = ()) -> OfSpark:
     """Files as a DataFrame of the session that is active.
 
     Folders name no columns, but for those of `names`, which are text: Spark guesses types from all
@@ -731,7 +734,7 @@ def read(path: str | Path, kind: str, names: Sequence[str] = ()) -> Any:
     return frame
 
 
-def _from_spark(written: str) -> Any:
+def _from_spark(written: str) -> pl.DataType:
     """The Polars type of a Spark type; one that no operation knows if none exists."""
     if written.startswith("decimal("):
         precision, scale = written.removeprefix("decimal(").removesuffix(")").split(",")
