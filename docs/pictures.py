@@ -23,7 +23,7 @@ from dpframe.accounting import (
     ZCDPAccountant,
 )
 from dpframe.aggregates.reconstructed_error import DistributionError, RebuiltError, RootError
-from dpframe.plan.error import errors_by_edge, errors_by_set
+from dpframe.plan.data import errors_by_edge, errors_by_set
 
 HERE = Path(__file__).parent / "pictures"
 _STYLE = """

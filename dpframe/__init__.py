@@ -70,7 +70,7 @@ if TYPE_CHECKING:
         UnsupportedOperation,
         ValuesAtBounds,
     )
-    from dpframe.parse.key_sets import Keys, keys
+    from dpframe.parse.groups import Keys, keys
     from dpframe.plan import NoisyAggregate, PlanStep
     from dpframe.report import Plan, Verification, verify
     from dpframe.simulate import Simulation
@@ -166,7 +166,7 @@ _HOMES = MappingProxyType(
         **dict.fromkeys(_ERRORS, "errors"),
         **dict.fromkeys(("ApproxDP", "GDP", "PureDP", "ZCDP"), "core.budget"),
         **dict.fromkeys(("Identifier", "Rows"), "core.units"),
-        **dict.fromkeys(("Keys", "keys"), "parse.key_sets"),
+        **dict.fromkeys(("Keys", "keys"), "parse.groups"),
         **dict.fromkeys(("Combination", "Estimate", "combine"), "api.release"),
         **dict.fromkeys(("NoisyAggregate", "PlanStep"), "plan"),
         **dict.fromkeys(("ParameterValue", "parameter"), "api.parameters"),

@@ -28,9 +28,9 @@ from dpframe.errors import DPFrameError, UnsupportedOperation
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.group_by_individual import GroupByIndividual
 from dpframe.frames.groups import Groups, SetGroups
+from dpframe.frames.nights import Waits
 from dpframe.frames.relation import Relation
 from dpframe.frames.row_steps import own_columns
-from dpframe.frames.schedule import Waits
 from dpframe.ledger.scopes import Level
 from dpframe.lower.engines.forked import require_threads
 from dpframe.optimise.description import cost_of_forcing, entries_of, is_forced, without_mechanisms
@@ -48,9 +48,8 @@ from dpframe.optimise.physical import (
 from dpframe.optimise.planning import Planning, plan_with_limit
 from dpframe.optimise.prepared import Prepared, PreparedTogether, tables_of
 from dpframe.optimise.queries import Queries, queries_by_place
-from dpframe.parse.groups import MOST_GROUPS, SetsAsked, read_groups, read_sets
+from dpframe.parse.groups import MOST_GROUPS, SetsAsked, origin_in, read_groups, read_sets
 from dpframe.parse.individual_aggregates import read_group, read_row
-from dpframe.parse.key_sets import origin_in
 from dpframe.parse.outputs import polars_schema, read_outputs
 from dpframe.parse.parts import read_parts
 from dpframe.parse.reader import Each, read

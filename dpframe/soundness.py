@@ -29,7 +29,7 @@ from dataclasses import replace
 
 from dpframe.aggregates.measurement import JointSums
 from dpframe.errors import Unsound
-from dpframe.frames.windows_read import windows_read
+from dpframe.frames.partition import windows_read
 from dpframe.kernel import Refused, verify
 from dpframe.lower.from_plan import tables_of_plan
 from dpframe.optimise.physical import Translation, translate

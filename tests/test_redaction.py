@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.redaction import location, redacted
+from dpframe.errors import location, redacted
 
 _SAFE = st.text("abcz019-._~", min_size=1, max_size=8)
 _SECRET = st.text("kq?#@/:&=%'\"", min_size=1, max_size=6).map(lambda text: f"SECRET{text}SECRET")

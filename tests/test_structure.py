@@ -15,14 +15,14 @@ def trees() -> dict[Path, ast.Module]:
 
 
 MOST = {
-    "a grouped count: files that run": 123,
+    "a grouped count: files that run": 117,
     "a grouped count: functions that run": 1_070,
     "a grouped count: depth of calls": 33,
-    "modules": 290,
-    "file names used twice or more": 22,
-    "modules that only one other imports": 41,
+    "modules": 263,
+    "file names used twice or more": 20,
+    "modules that only one other imports": 35,
     "lines": 108_500,
-    "uses of Any": 285,
+    "uses of Any": 284,
 }
 """Counts that may only fall: write the lower number when one does."""
 

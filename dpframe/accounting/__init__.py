@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         RenyiAccountant,
         ZCDPAccountant,
     )
-    from dpframe.accounting.comparison import Bound, best, bounds, parallel
+    from dpframe.accounting.comparison import Bound, best, bounds, parallel, to_dp_accounting
     from dpframe.accounting.events import (
         ApproxEvent,
         DiscreteGaussianEvent,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         SharedExponentialEvent,
         ZCDPEvent,
     )
-    from dpframe.accounting.export import to_dp_accounting
     from dpframe.accounting.table import compare
 
 __all__ = [
@@ -75,8 +74,7 @@ _HOMES = {
         *("LooseZCDPAccountant", "OptimalAccountant", "PrivacyLossAccountant", "RenyiAccountant"),
         "ZCDPAccountant",
     ),
-    "comparison": ("Bound", "best", "bounds", "parallel"),
-    "export": ("to_dp_accounting",),
+    "comparison": ("Bound", "best", "bounds", "parallel", "to_dp_accounting"),
     "table": ("compare",),
 }
 

@@ -23,8 +23,12 @@ from dpframe.accounting.events import (
     RandomizedResponseEvent,
     ZCDPEvent,
 )
-from dpframe.accounting.gaussian_noise import delta_bound, epsilon_of_rho, normal_epsilon
-from dpframe.accounting.search import least_true
+from dpframe.accounting.gaussian_noise import (
+    delta_bound,
+    epsilon_of_rho,
+    least_true,
+    normal_epsilon,
+)
 from dpframe.core.budget import amount
 from dpframe.core.exact import Number, exact, float_down, float_up, show_input
 from dpframe.errors import InvalidBudget, UnsupportedOperation

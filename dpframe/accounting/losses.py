@@ -23,8 +23,12 @@ from dpframe.accounting.events import (
     SharedExponentialEvent,
     ZCDPEvent,
 )
-from dpframe.accounting.gaussian_noise import log_delta_normal, normal_epsilon, smoothing
-from dpframe.accounting.search import least_reaching
+from dpframe.accounting.gaussian_noise import (
+    least_reaching,
+    log_delta_normal,
+    normal_epsilon,
+    smoothing,
+)
 from dpframe.core.exact import dyadic_up, exact, float_up
 from dpframe.kernel.losses import (
     ADDED,
@@ -74,7 +78,7 @@ def translate(event: AnyEvent, steps: int = FINE) -> Translated | None:
     Laplace noise has this many steps.
 
     Discrete Gaussian noise whose sensitivity is not 1 is seen as continuous noise rounded at
-    random, see `dpframe.kernel.compose.gaussian_delta`.
+    random, see `dpframe.kernel.losses.gaussian_delta`.
     """
     match event:
         case LaplaceEvent():

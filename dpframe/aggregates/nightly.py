@@ -29,7 +29,7 @@ from dpframe.core.sensitivity import ContributionBounds, ExactSensitivity
 from dpframe.core.tree import Call, Column
 from dpframe.errors import UnsupportedOperation
 from dpframe.frames.definition import type_words
-from dpframe.frames.schedule import Schedule
+from dpframe.frames.nights import Schedule
 from dpframe.kernel import plan as kernel
 from dpframe.kernel.moves import Through, column_of
 from dpframe.mechanisms import AdditiveTask

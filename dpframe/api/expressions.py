@@ -32,8 +32,8 @@ from dpframe.core.dtypes import Columns, DType
 from dpframe.core.exact import Number, exact, show_input
 from dpframe.core.tree import Named
 from dpframe.errors import DPFrameError, InvalidBounds, InvalidBudget, UnsupportedOperation
+from dpframe.parse.groups import Keys
 from dpframe.parse.hints import aggregates, function_key, function_name, node_name
-from dpframe.parse.key_sets import Keys
 from dpframe.parse.outputs import polars_schema, read_plain
 from dpframe.parse.reader import read_nodes, tree_of
 from dpframe.parse.selectors import output_name

@@ -71,8 +71,7 @@ from dpframe.frames.public import to_polars_frame
 from dpframe.frames.relation import Binary, Concat, Owners, Relation, Step, chain_of
 from dpframe.frames.row_steps import Drop, DropNulls, Explode, Filter, Rename, Select, WithColumns
 from dpframe.frames.sampling import require_order
-from dpframe.parse.groups import SetsAsked, nothing_else
-from dpframe.parse.key_sets import Keys
+from dpframe.parse.groups import Keys, SetsAsked, nothing_else
 from dpframe.parse.size import shown
 from dpframe.report.notebook import frame_html, frame_words
 from dpframe.rows.cast import Cast

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
+from fractions import Fraction
 from functools import reduce
 from typing import NoReturn, TypeVar
 
@@ -13,7 +15,6 @@ import polars as pl
 
 from dpframe import pipeline, runner
 from dpframe.aggregates.aggregate import OutputSpec, Query
-from dpframe.api.approval import planned, require_approved
 from dpframe.api.release import (
     Releases,
     answers_of,
@@ -28,14 +29,30 @@ from dpframe.core.budget import GDP, ZCDP, ApproxDP, Budget, PureDP
 from dpframe.core.edition import as_the_edition_before
 from dpframe.core.exact import Number, exact, nearest, show_input
 from dpframe.core.parameters import Parameter
+from dpframe.core.tree import visible
 from dpframe.core.units import Identifier, Unit
 from dpframe.core.windows import NAMES, Every, Windows, number_of
-from dpframe.errors import InvalidBudget, LedgerError, UnsupportedOperation
+from dpframe.errors import (
+    DPFrameError,
+    InvalidBounds,
+    InvalidBudget,
+    LedgerError,
+    PlanMismatch,
+    UnsupportedOperation,
+)
 from dpframe.frames.groups import Groups
+from dpframe.frames.nights import Schedule
+from dpframe.frames.partition import windows_read
 from dpframe.frames.relation import Relation
-from dpframe.frames.schedule import Schedule
-from dpframe.frames.windows_read import windows_read
-from dpframe.ledger.approvals import ApprovalKey, Requirement, StatedBudget
+from dpframe.ledger.approvals import (
+    KEY_VARIABLE,
+    Approval,
+    ApprovalKey,
+    Planned,
+    Requirement,
+    StatedBudget,
+    valid,
+)
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.parts import PartLedger
 from dpframe.ledger.place import DEFAULT_NAME
@@ -43,10 +60,15 @@ from dpframe.ledger.scopes import WindowScope
 from dpframe.ledger.streaming import Terms
 from dpframe.ledger.streams import OpenedStream, StreamIsOpen, StreamOpening
 from dpframe.lower.engines.polars_engine import PolarsMode
-from dpframe.minimum_spend import minimum_spend
 from dpframe.optimise.mechanisms import Split
 from dpframe.optimise.queries import Queries
 from dpframe.parse.parts import read_stream
+from dpframe.plan.document import (
+    earlier_fingerprint,
+    says_the_same,
+    stated_in,
+    template_fingerprint,
+)
 from dpframe.plan.parameters import parameters_of
 from dpframe.release import Intervals, Keep
 from dpframe.report import Plan
@@ -55,6 +77,285 @@ from dpframe.report.plots import Chart, plot_budget
 from dpframe.runner import Results
 from dpframe.sealed import all_sealed
 from dpframe.streaming import plan_stream
+
+# The least spend whose plan has the requested accuracy.
+
+_CONFIDENCE = Fraction(95, 100)
+_DIGITS = 6
+_LEAST, _MOST = Fraction(1, 2**40), Fraction(2**20)
+
+
+def minimum_spend(
+    query: Query | Queries,
+    measure: type[Budget],
+    slack: Fraction,
+    wanted: Mapping[str, Number],
+    split: Split = "least error",
+) -> Budget:
+    """The least spend, to six digits, at which the error of each named output is within its
+    accuracy with 95% confidence.
+
+    Errors fall as the spend grows, so the least one is found by halving. No data is touched.
+
+    Parameters
+    ----------
+    query
+        One query or several.
+    measure
+        `PureDP`, `ApproxDP` or `ZCDP`.
+    slack
+        The delta of the spend.
+    wanted
+        The largest error of each output, in its own units.
+    split
+        How the cost is divided.
+
+    Raises
+    ------
+    InvalidBounds
+        When an error is not a positive number.
+    InvalidBudget
+        When no spend gives such errors.
+    UnknownColumn, UnsupportedOperation
+        When an output does not exist, or its error depends on the data.
+    """
+    if not isinstance(wanted, Mapping):
+        raise InvalidBounds(
+            f"accuracy= is a dict of outputs and their errors, not {show_input(wanted)}",
+            where="accuracy",
+            remedy='write for example accuracy={"len": 50}',
+        )
+    targets = {name: _positive(name, error) for name, error in wanted.items()}
+    if not targets:
+        raise InvalidBudget(
+            "accuracy= names no output", remedy='write for example accuracy={"len": 50}'
+        )
+    if not _meets(query, measure.of(_MOST, slack), targets, split):
+        raise InvalidBudget(
+            f"no spend makes the error of {' and '.join(map(repr, targets))} so small with 95% "
+            "confidence",
+            where=f"accuracy={dict(wanted)}",
+            remedy=(
+                "ask for the errors of counts and sums: the error of a mean depends on "
+                "the number of values",
+                "ask for a larger error",
+            ),
+        )
+    low, high = _LEAST, _MOST
+    while high / low > 1 + Fraction(1, 10 ** (_DIGITS + 1)):
+        middle = _between(low, high)
+        if _meets(query, measure.of(middle, slack), targets, split):
+            high = middle
+        else:
+            low = middle
+    return measure.of(_rounded_up(high), slack)
+
+
+def _positive(name: str, error: Number) -> Fraction:
+    try:
+        value = exact(error)
+    except (TypeError, ValueError, ZeroDivisionError):
+        value = Fraction(0)
+    if value <= 0:
+        raise InvalidBounds(
+            f"the error of {name!r} must be a number above 0, not {show_input(error)}",
+            where="accuracy",
+            remedy='write for example accuracy={"len": 50}',
+        )
+    return value
+
+
+def _meets(
+    query: Query | Queries, spend: Budget, targets: Mapping[str, Fraction], split: Split
+) -> bool:
+    try:
+        if isinstance(query, Queries):
+            plan = pipeline.plan_several(query, spend, None, split, compared=False).plan
+        else:
+            plan = pipeline.plan(query, spend, None, split, compared=False).plan
+    except InvalidBudget:  # more noise than can be drawn
+        return False
+    return all(plan.accuracy(name, _CONFIDENCE) <= error for name, error in targets.items())
+
+
+def _between(low: Fraction, high: Fraction) -> Fraction:
+    """Roughly the geometric mean, if they are far from each other, in few digits."""
+    if high > 4 * low:
+        exponent = (high.numerator.bit_length() - high.denominator.bit_length()) + (
+            low.numerator.bit_length() - low.denominator.bit_length()
+        )
+        guess = Fraction(2) ** (exponent // 2)
+        if low < guess < high:
+            return guess
+    return (low + high) / 2
+
+
+def _rounded_up(value: Fraction) -> Fraction:
+    """The next decimal number of six digits."""
+    shift = 0
+    while value * Fraction(10) ** shift < 10 ** (_DIGITS - 1):
+        shift += 1
+    scaled = value * Fraction(10) ** shift
+    return Fraction(-(-scaled.numerator // scaled.denominator)) / Fraction(10) ** shift
+
+
+# Plans that need an approval before they run.
+
+_LINES = 20
+"""Lines of a difference that a message shows."""
+
+_SAME = "nothing but what documents of earlier versions do not say"
+
+_COMPARED = 100
+"""Approved plans that another is compared with, the newest first: each takes
+milliseconds, or some fifty where many parts share a cost."""
+
+
+def require_approved(plan: Plan, ledger: Ledger, name: str, needed: Requirement) -> None:
+    """Refuse a plan whose fingerprint is not approved for the current budget of that name.
+
+    The charge checks this again, because an approval may be used up or revoked in between.
+    """
+    fingerprint, ledgers, bound = plan.fingerprint, ledger.identities, ledger.bound
+    approvals = ledger.approvals
+    same = needed.same(approvals, fingerprint)
+    if any(needed.counting(same, ledgers, bound)):
+        return
+    counted = tuple(valid(approvals, needed.key))
+    lapsed = [a for a in same if a in counted]
+    why = (
+        needed.reasons(lapsed, ledgers, bound) or _outside(plan, counted) or _nearest(plan, counted)
+    )
+    option = "" if name == DEFAULT_NAME else f" --name {shlex.quote(name)}"
+    review = f"`dpframe approve PLAN.json --by WHO --ledger WHERE{option}`"
+    remedy: str | tuple[str, str] = f"have it reviewed: write it with plan.to_json(), then {review}"
+    if not lapsed and (names := _approved_for(ledger, needed, fingerprint)):
+        why = f"it is approved for {' and '.join(map(repr, names))}, not for the budget {name!r}"
+        remedy = (
+            f"open the session with name={names[0]!r}",
+            f"have it approved for this budget: {review}",
+        )
+    if unsigned := len(approvals) - len(counted):
+        are = "approval is" if unsigned == 1 else "approvals are"
+        why += f"\n    {unsigned} {are} not signed with the key in {KEY_VARIABLE}, and cannot count"
+    raise PlanMismatch(f"the plan {fingerprint[:16]} is not approved", why=why, remedy=remedy)
+
+
+def _approved_for(ledger: Ledger, needed: Requirement, fingerprint: str) -> list[str]:
+    """The names of other budgets for which this very plan, or a range with it, is approved."""
+    return [
+        name
+        for name, approvals in sorted(ledger.other_approvals.items())
+        if any(a.revoked is None for a in needed.same(valid(approvals, needed.key), fingerprint))
+    ]
+
+
+def nearest_approval(plan: Plan, approvals: Sequence[Approval]) -> tuple[Approval, str] | None:
+    """The approved plan with the fewest differences, and these, in words; of several the one that
+    was approved last.
+    """
+    newest: dict[str, Approval] = {}
+    for approval in reversed(approvals):
+        newest.setdefault(approval.fingerprint, approval)
+    found: list[tuple[Approval, str]] = []
+    for approval in list(newest.values())[:_COMPARED]:
+        try:
+            approved, stated = Plan.from_json(approval.document), stated_in(approval.document)
+        except DPFrameError:  # written by a version that this one cannot read
+            continue
+        if _is_of(approval, approved, stated):
+            found.append((approval, _differences(approval, approved, plan)))
+    return min(found, key=lambda f: len(f[1].splitlines()), default=None)
+
+
+def _differences(approval: Approval, approved: Plan, plan: Plan) -> str:
+    """The differences from an approved plan and their possible consequences, without values of
+    parameters that the approval covers.
+    """
+    given = {parameter.name: parameter for parameter in plan.parameters}
+    covered = [n for n, found in approval.allowed if n in given and found.covers(given[n])]
+    lines = approved.diff(plan).splitlines()
+    if not covered:
+        return "\n".join(lines)
+    values = [f"parameter {one.words()} -> " for one in approved.parameters if one.name in covered]
+    left_out = (*map(visible, values), "known after ", "reads ")
+    return "\n".join(line for line in lines if not line.startswith(left_out))
+
+
+def planned(plan: Plan) -> Planned:
+    """What approvals of other fingerprints look at in a plan."""
+    made: dict[tuple[tuple[str, str], ...], str] = {}
+    same: dict[int, bool] = {}
+
+    def template(allowed: Mapping[str, str]) -> str:
+        known = tuple(sorted(allowed.items()))
+        if known not in made:
+            made[known] = template_fingerprint(plan, allowed)
+        return made[known]
+
+    def is_same(approval: Approval) -> bool:
+        if approval.number not in same:
+            same[approval.number] = _says_the_same(approval, plan)
+        return same[approval.number]
+
+    return Planned(plan.parameters, template, is_same)
+
+
+def _says_the_same(approval: Approval, plan: Plan) -> bool:
+    """Whether an approval that the edition before recorded is of a plan that says all that this one
+    does but types of columns. That edition's fingerprint did not cover all that a reviewer saw, so
+    the document that was approved is compared.
+    """
+    allowed = {name: found.words for name, found in approval.allowed}
+    try:
+        if allowed:
+            earlier = template_fingerprint(plan, allowed, earlier=True)
+        else:
+            earlier = earlier_fingerprint(plan)
+        if approval.fingerprint != earlier:
+            return False
+        return says_the_same(Plan.from_json(approval.document), plan, allowed)
+    except (DPFrameError, KeyError):
+        return False
+
+
+def _is_of(approval: Approval, plan: Plan, stated: str) -> bool:
+    """Whether a document is that of what was approved: the plan, or one of the range."""
+    if not approval.allowed:
+        return approval.fingerprint == stated
+    allowed = {name: found.words for name, found in approval.allowed}
+    try:
+        made = [template_fingerprint(plan, allowed, earlier=e) for e in (False, True)]
+    except KeyError:
+        return False
+    return approval.fingerprint in made
+
+
+def _outside(plan: Plan, approvals: Sequence[Approval]) -> str:
+    """The values of a plan that lie outside all approvals of otherwise equal plans."""
+    given = {parameter.name: parameter for parameter in plan.parameters}
+    for approval in reversed(approvals):
+        if approval.allowed and _is_of(approval, plan, ""):
+            wrong = [
+                f"{name} is {given[name].value_words}, and the approval is for {found.words}"
+                for name, found in approval.allowed
+                if not found.covers(given[name])
+            ]
+            return ", ".join(wrong)
+    return ""
+
+
+def _nearest(plan: Plan, approvals: Sequence[Approval]) -> str:
+    found = nearest_approval(plan, approvals)
+    if found is None:
+        return "the ledger has no approved plan to compare it with"
+    approval, words = found
+    lines = words.splitlines() or [_SAME]
+    more = [f"and {len(lines) - _LINES} more"] if len(lines) > _LINES else []
+    return (
+        f"it differs from {approval.fingerprint[:16]}, which {approval.by} approved on "
+        f"{approval.time:%Y-%m-%d}:" + "".join(f"\n    {line}" for line in [*lines[:_LINES], *more])
+    )
 
 
 @dataclass(frozen=True, slots=True)

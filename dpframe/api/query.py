@@ -50,8 +50,7 @@ from dpframe.report.notebook import query_html
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.suggest import did_you_mean
 from dpframe.sealed import all_sealed
-from dpframe.simulate import Simulation, simulate
-from dpframe.simulate.runs import MOST_RUNS
+from dpframe.simulate import MOST_RUNS, Simulation, simulate
 
 if TYPE_CHECKING:
     from polars._typing import IntoExpr

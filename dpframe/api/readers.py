@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation
+from dpframe.errors import DPFrameError, EngineError, UnsupportedOperation, location
 from dpframe.lower.engines import scans
 from dpframe.lower.engines.choice import native_engine
 from dpframe.lower.engines.scans import without_filter
@@ -29,8 +29,7 @@ from dpframe.lower.text_files import (
     require_readable,
     value,
 )
-from dpframe.plan.pieces import SCANNED
-from dpframe.redaction import location
+from dpframe.plan.data import SCANNED
 from dpframe.rows.failures import FAILURES
 
 if TYPE_CHECKING:

@@ -44,16 +44,15 @@ from dpframe.core.windows import Every, as_every
 from dpframe.errors import InvalidBounds, InvalidBudget, LedgerError, UnsupportedOperation
 from dpframe.frames.facts import protected_facts
 from dpframe.frames.joins import require_same_types
-from dpframe.frames.nights import no_limit_of_nights, require_streamable
+from dpframe.frames.nights import Delay, Schedule, Waits, no_limit_of_nights, require_streamable
 from dpframe.frames.relation import Owners, Relation
-from dpframe.frames.schedule import Delay, Schedule, Waits
 from dpframe.ledger.parts import PartLedger, no_stream_of_part
 from dpframe.ledger.place import open_ledger
 from dpframe.ledger.record import short_text
 from dpframe.ledger.scopes import Level
 from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.optimise.mechanisms import Split
-from dpframe.plan.pieces import owner_remark
+from dpframe.plan.data import owner_remark
 from dpframe.release import Intervals, read_intervals
 from dpframe.report import Plan
 from dpframe.report.errors import typical_value

@@ -43,12 +43,14 @@ from dpframe.errors import (
     MissingKeys,
     UnknownColumn,
     UnsupportedOperation,
+    location,
 )
 from dpframe.frames.contribution_limits import LimitRows
 from dpframe.frames.facts import protected_facts
 from dpframe.frames.joins import join_frames
 from dpframe.frames.relation import Relation
 from dpframe.lower import Execution, require_threads
+from dpframe.lower.buckets import can_sink
 from dpframe.lower.engines.choice import ENGINES, native_engine, of_one, placed, planning_engine
 from dpframe.lower.engines.engine import Engine, OfEngine
 from dpframe.lower.engines.polars_engine import (
@@ -60,7 +62,6 @@ from dpframe.lower.engines.polars_engine import (
     room_for,
 )
 from dpframe.lower.engines.scans import guarded, kinds_of, require_no_pushdown
-from dpframe.lower.spill import can_sink
 from dpframe.lower.text_files import (
     WITHOUT_DATA,
     no_file,
@@ -71,7 +72,6 @@ from dpframe.lower.text_files import (
     type_words,
 )
 from dpframe.optimise.measurements import measurements_of
-from dpframe.redaction import location
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.layouts import unordered
 from dpframe.rows.polars_dtypes import from_polars, schema_from_polars

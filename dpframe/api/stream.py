@@ -16,16 +16,24 @@ from dpframe.core import windows
 from dpframe.core.budget import Budget
 from dpframe.core.exact import Number, show_input
 from dpframe.errors import LedgerError, TooEarly, UnsupportedOperation, require
-from dpframe.frames.schedule import Schedule
+from dpframe.frames.nights import Schedule
 from dpframe.ledger.streaming import STAYS, digest_of
 from dpframe.ledger.streams import Batch, OpenedStream, StreamOpening
 from dpframe.lower.engines.polars_engine import PolarsMode
 from dpframe.optimise.prepared import Prepared
 from dpframe.plan import confidence_of
-from dpframe.release import Drawn, RunningResults
 from dpframe.report import Plan
 from dpframe.sealed import all_sealed
-from dpframe.streaming import definition_of, describe_opening, draw, results_of, resume, types_of
+from dpframe.streaming import (
+    Drawn,
+    RunningResults,
+    definition_of,
+    describe_opening,
+    draw,
+    results_of,
+    resume,
+    types_of,
+)
 
 Contents: TypeAlias = "list[tuple[Batch, Drawn | None]]"
 """The draws; None for a draw that is lost or was changed since it was recorded."""

@@ -50,7 +50,7 @@ from dpframe.progress import progress
 from dpframe.release.draws import CandidateScores
 from dpframe.report import Plan
 from dpframe.report.plots import Chart, plot_audit
-from dpframe.simulate.runs import Exact, ExactTables, NoisyParts, draw_parts
+from dpframe.simulate import Exact, ExactTables, NoisyParts, draw_parts
 
 # What a plan releases on two frames, run after run.
 

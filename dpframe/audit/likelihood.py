@@ -36,7 +36,7 @@ from dpframe.mechanisms import (
 )
 from dpframe.optimise.measurements import PlannedMeasurement
 from dpframe.release.numbers import PointRuns, is_identity
-from dpframe.simulate.runs import ExactTables, NoisyParts
+from dpframe.simulate import ExactTables, NoisyParts
 
 # How much of its declared sensitivity a pair of neighbours moves each part of a plan.
 

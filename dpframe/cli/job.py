@@ -96,21 +96,20 @@ from dpframe.api.release import Releases
 from dpframe.api.reuse import ONCE_MORE, ReusePolicy
 from dpframe.api.session import Session
 from dpframe.api.source import Source, Sources
-from dpframe.arguments import misfit
 from dpframe.audit import Audit, audit
 from dpframe.cli.output import BadInput, not_a_job, require_file
 from dpframe.core.parameters import NotAValue, Parameter, ParameterType, read_type
 from dpframe.core.units import Identifier, Rows, Unit
-from dpframe.errors import DPFrameError, UnsupportedOperation
+from dpframe.errors import DPFrameError, UnsupportedOperation, location
 from dpframe.ledger.amounts import left_fields
 from dpframe.ledger.approvals import Allowed
 from dpframe.optimise.queries import Queries
 from dpframe.parse.sql import sql_expression
-from dpframe.redaction import location
 from dpframe.release import Intervals, read_intervals
 from dpframe.report import Plan
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.suggest import did_you_mean
+from dpframe.sealed import misfit
 
 # Refusals of SQL expressions, in the words of SQL.
 

@@ -9,8 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpframe.api.approval import nearest
 from dpframe.api.parameters import not_of
+from dpframe.api.payer import nearest_approval
 from dpframe.charge import resolve_composition
 from dpframe.cli.job import is_job, read_job
 from dpframe.cli.output import Announced, BadInput, plan_in, print_record, require_file, say
@@ -455,7 +455,7 @@ def _approve_plan(parsed: argparse.Namespace) -> int:
             first = (refusal.remedy or "").partition("\n")[0]
             refusal.remedy = f"{first}\nopen it with the amount that the plan states: --create"
             raise
-    known = nearest(plan, tuple(valid(store.read().approvals.get(name, []), key)))
+    known = nearest_approval(plan, tuple(valid(store.read().approvals.get(name, []), key)))
     if not parsed.json:
         before = None if known is None else Plan.from_json(known[0].document)
         for line in (*plan.explain(since=before).splitlines(), ""):

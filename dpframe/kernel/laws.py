@@ -12,8 +12,16 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from dpframe.kernel.compose import gaussian_delta, smoothing
-from dpframe.kernel.losses import Geometrics, Loss, Normals, Ranged, Reported, Wholes
+from dpframe.kernel.losses import (
+    Geometrics,
+    Loss,
+    Normals,
+    Ranged,
+    Reported,
+    Wholes,
+    gaussian_delta,
+    smoothing,
+)
 from dpframe.kernel.moves import Norms, Ranges, top_of
 from dpframe.kernel.plan import (
     Box,

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt, prod
 
-from dpframe.kernel.compose import gaussian_delta, rho_delta
 from dpframe.kernel.frame import PARTS, Facts, Reach, facts_of
 from dpframe.kernel.laws import (
     choice_cost,
@@ -20,7 +19,7 @@ from dpframe.kernel.laws import (
     response_cost,
     tail_of,
 )
-from dpframe.kernel.losses import Loss, Reported, losses_delta
+from dpframe.kernel.losses import Loss, Reported, gaussian_delta, losses_delta, rho_delta
 from dpframe.kernel.moves import (
     Norms,
     all_keys,

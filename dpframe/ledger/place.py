@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from dpframe.core.budget import ApproxDP, Budget
 from dpframe.core.windows import Every
-from dpframe.errors import LedgerError, NoBudget
+from dpframe.errors import LedgerError, NoBudget, location
 from dpframe.ledger import budgets
 from dpframe.ledger.ledger import Ledger
 from dpframe.ledger.store import MemoryStore, Store
-from dpframe.redaction import location
 
 if TYPE_CHECKING:
     from dpframe.ledger.record import Seal

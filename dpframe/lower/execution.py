@@ -22,11 +22,10 @@ from dpframe.errors import DPFrameError, EngineError
 from dpframe.frames.groups import Groups
 from dpframe.frames.per_individual import without
 from dpframe.frames.relation import Relation
-from dpframe.lower.buckets import in_buckets, people_of
+from dpframe.lower.buckets import columns_read, in_buckets, people_of, read_once
 from dpframe.lower.engines.engine import ClusterLost, Engine, require_supported
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.from_plan import PlanTables
-from dpframe.lower.read_once import columns_read, read_once
 from dpframe.lower.tables import Lowered, count_cells, group_columns, lower_query
 from dpframe.mechanisms.salt import fresh_salt
 from dpframe.rows.failures import FAILURES, unexpected

@@ -17,12 +17,18 @@ from dpframe.aggregates.values import Value
 from dpframe.core.tree import Tree
 from dpframe.frames.groups import Groups, SetGroups
 from dpframe.frames.relation import Relation
-from dpframe.lower.bind import bind_facts
 from dpframe.lower.engines.polars_engine import POLARS
 from dpframe.lower.execution import withhold_failure
-from dpframe.lower.numbering import number_rows
 from dpframe.lower.pair_limits import owner_names
-from dpframe.lower.tables import Sources, group_columns, key_expression, lower_rows, whose_rows
+from dpframe.lower.pairs import number_rows
+from dpframe.lower.tables import (
+    Sources,
+    bind_facts,
+    group_columns,
+    key_expression,
+    lower_rows,
+    whose_rows,
+)
 from dpframe.rows.fold import domain, lower
 
 

@@ -22,8 +22,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from dpframe.core.dtypes import DType
-from dpframe.errors import UnknownColumn, UnsupportedOperation
-from dpframe.redaction import location
+from dpframe.errors import UnknownColumn, UnsupportedOperation, location
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.polars_dtypes import from_polars, to_polars
 from dpframe.rows.strings import parse_as

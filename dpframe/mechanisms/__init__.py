@@ -38,9 +38,15 @@ from dpframe.mechanisms.mechanism import (
     VectorMechanism,
     box_of,
 )
-from dpframe.mechanisms.quantiles import JointExponential, RecursiveExponential
 from dpframe.mechanisms.randomized_response import RandomizedResponse
-from dpframe.mechanisms.selection import Exponential, NoisyTable, PermuteAndFlip, ReportNoisyMax
+from dpframe.mechanisms.selection import (
+    Exponential,
+    JointExponential,
+    NoisyTable,
+    PermuteAndFlip,
+    RecursiveExponential,
+    ReportNoisyMax,
+)
 from dpframe.samplers import MAX_ARCHES, Arch
 
 ADDITIVE: tuple[type[AdditiveMechanism], ...] = (

@@ -54,10 +54,9 @@ from dpframe.frames.contributions import effects_of_limit
 from dpframe.frames.definition import definition, steps_of
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.groups import Groups, SetGroups, digest_of_keys, digest_of_sets
-from dpframe.frames.partition import steady_steps
+from dpframe.frames.partition import steady_steps, windows_read
 from dpframe.frames.per_individual import PerIndividual
 from dpframe.frames.relation import Binary, Relation, Step, frames_of
-from dpframe.frames.windows_read import windows_read
 from dpframe.mechanisms import (
     AdditiveMechanism,
     Choice,
@@ -78,10 +77,8 @@ from dpframe.plan import (
     PlanStep,
     PlanTypical,
 )
-from dpframe.plan.error import error_of_run, errors_by_edge, errors_by_set
+from dpframe.plan.data import FAILS, NOBODY, JointDraw, error_of_run, errors_by_edge, errors_by_set
 from dpframe.plan.looks import looks_identifying
-from dpframe.plan.noisy_aggregate import JointDraw
-from dpframe.plan.pieces import FAILS, NOBODY
 from dpframe.plan.several import all_windows, together
 from dpframe.plan.types_read import types_read
 from dpframe.report import Plan

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.mechanisms import AdditiveMechanism
-from dpframe.plan.pieces import REACH
+from dpframe.plan.data import REACH
 
 # -- how likely laws of the number of rows are, given a noisy histogram of individuals ------------
 # Under the best limit one or two individuals have more rows, and noise of the histogram is some

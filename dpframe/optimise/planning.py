@@ -58,8 +58,8 @@ from dpframe.optimise.queries import (
     related_blocks,
 )
 from dpframe.plan import NoisyAggregate
+from dpframe.plan.data import FoundLimit, LimitChoice
 from dpframe.plan.document import earlier_fingerprint
-from dpframe.plan.pieces import FoundLimit, LimitChoice
 from dpframe.report import Plan
 
 # -- what is drawn for one query, or for several that share a cost --------------------------------

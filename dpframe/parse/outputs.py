@@ -49,8 +49,7 @@ from dpframe.parse.hints import (
     refuse,
     with_parts,
 )
-from dpframe.parse.literals import read_literal
-from dpframe.parse.reader import read, tree_of
+from dpframe.parse.reader import read, read_literal, tree_of
 from dpframe.parse.selectors import Schema, output_name
 from dpframe.parse.size import SQL, TooLargeError, marked, serialised, too_large
 from dpframe.rows.constants import constant

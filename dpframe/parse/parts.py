@@ -21,14 +21,19 @@ from dpframe.errors import DPFrameError, MissingKeys, UnsupportedOperation
 from dpframe.frames.contributions import changed_groups
 from dpframe.frames.definition import definition, steps_of
 from dpframe.frames.groups import Groups, SetGroups
-from dpframe.frames.nights import require_rowwise, require_streamable, through_nights
+from dpframe.frames.nights import (
+    PERIOD,
+    Schedule,
+    Waits,
+    require_rowwise,
+    require_streamable,
+    through_nights,
+)
 from dpframe.frames.partition import Part, first_parts, key_type
 from dpframe.frames.relation import Relation, frames_of
-from dpframe.frames.schedule import PERIOD, Schedule, Waits
 from dpframe.ledger.scopes import Level
 from dpframe.mechanisms.salt import fresh_salt
-from dpframe.parse.groups import read_groups, require_few
-from dpframe.parse.key_sets import BoundKeys, plain_keys
+from dpframe.parse.groups import BoundKeys, plain_keys, read_groups, require_few
 from dpframe.plan.types_read import types_read
 from dpframe.rows.failures import FAILURES
 from dpframe.rows.fold import domain, outer_words

@@ -43,9 +43,15 @@ from dpframe.kernel.frame import PARTS, Facts, facts_of
 from dpframe.kernel.moves import addition_of, norms_of, ranges_of
 from dpframe.kernel.plan import Call, Gather
 from dpframe.mechanisms import KeyMechanism
-from dpframe.plan.data import PlanData
-from dpframe.plan.noisy_aggregate import JointDraw, NoisyAggregate
-from dpframe.plan.pieces import OWNED, FoundLimit, PlanOutput, owner_remark
+from dpframe.plan.data import (
+    OWNED,
+    FoundLimit,
+    JointDraw,
+    NoisyAggregate,
+    PlanData,
+    PlanOutput,
+    owner_remark,
+)
 from dpframe.plan.reading import Said, Scope, frames_of, is_measurement, value_of, what_of
 from dpframe.plan.several import after_search, blocks_of
 from dpframe.rows.registry import BY_NAME

@@ -38,7 +38,7 @@ from dpframe.core.units import Identifier, Rows
 from dpframe.errors import DPFrameError
 from dpframe.ledger.approvals import StatedBudget
 from dpframe.mechanisms import MECHANISMS
-from dpframe.plan.pieces import Fields, LimitChoice, PlanBlock
+from dpframe.plan.data import Fields, LimitChoice, PlanBlock
 
 KINDS: dict[str, type] = {
     name: kind

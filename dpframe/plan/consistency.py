@@ -24,11 +24,9 @@ from dpframe.mechanisms import (
     SelectionMechanism,
     VectorMechanism,
 )
-from dpframe.plan.data import PlanData
+from dpframe.plan.data import FoundLimit, JointDraw, NoisyAggregate, PlanData, PlanOutput
 from dpframe.plan.document import earlier_fingerprint
-from dpframe.plan.noisy_aggregate import JointDraw, NoisyAggregate
 from dpframe.plan.parameters import contradicts_parameters
-from dpframe.plan.pieces import FoundLimit, PlanOutput
 from dpframe.plan.several import after_search, blocks_of, distinct_names, whole_fields
 
 COMPOSITIONS = ("sum", "numerical", "zcdp")

@@ -34,9 +34,8 @@ from dpframe.kernel import plan as kernel
 from dpframe.kernel.plan import Plan, Refused, plan_of, write
 from dpframe.ledger.amounts import decimals
 from dpframe.plan.codec import Malformed, decode, encode
-from dpframe.plan.data import PlanData
+from dpframe.plan.data import Fields, PlanData
 from dpframe.plan.parameters import template, without, without_values
-from dpframe.plan.pieces import Fields
 
 # What happens by a physical plan, in the form that fingerprints are made of. The order of outputs
 # does not change it, and values of parameters may be left out.

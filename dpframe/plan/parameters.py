@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 from dpframe.core.parameters import Parameter
 from dpframe.frames.definition import PARAMETER, definition
 from dpframe.plan.codec import encode
-from dpframe.plan.data import PlanData
-from dpframe.plan.pieces import Fields, PlanBlock, PlanStep
+from dpframe.plan.data import Fields, PlanBlock, PlanData, PlanStep
 
 _LISTED = "Listed"
 P = TypeVar("P", bound=PlanData)

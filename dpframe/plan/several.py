@@ -10,9 +10,7 @@ from functools import reduce
 from typing import TypeVar
 
 from dpframe.core.windows import Windows
-from dpframe.plan.data import PlanData
-from dpframe.plan.noisy_aggregate import NoisyAggregate
-from dpframe.plan.pieces import Fields, PlanBlock, PlanOutput, PlanQuery
+from dpframe.plan.data import Fields, NoisyAggregate, PlanBlock, PlanData, PlanOutput, PlanQuery
 
 P = TypeVar("P", bound=PlanData)
 

@@ -1,7 +1,6 @@
 """From exact tables to released results: noise, selection, post-processing."""
 
 from dpframe.release.intervals import Intervals, MissingRows, read_intervals
-from dpframe.release.nightly import Drawn, RunningResults
 from dpframe.release.results import (
     Doubt,
     Keep,
@@ -20,11 +19,9 @@ from dpframe.release.results import (
 
 __all__ = [
     "Doubt",
-    "Drawn",
     "Intervals",
     "Keep",
     "MissingRows",
-    "RunningResults",
     "aggregate_column",
     "assemble",
     "check_post",

@@ -14,11 +14,9 @@ from dpframe.core.tree import quote_name
 from dpframe.core.units import Identifier, Unit
 from dpframe.errors import DPFrameError
 from dpframe.kernel.render import render
-from dpframe.plan.data import PlanData
+from dpframe.plan.data import NoisyAggregate, PlanData, PlanStep
 from dpframe.plan.document import fingerprint
-from dpframe.plan.noisy_aggregate import NoisyAggregate
 from dpframe.plan.parameters import without_values
-from dpframe.plan.pieces import PlanStep
 from dpframe.plan.reading import columns_in
 from dpframe.plan.several import blocks_of
 from dpframe.report.errors import about

@@ -20,7 +20,7 @@ from dpframe.errors import DPFrameError, InvalidBounds
 from dpframe.frames.definition import Json, objects_in
 from dpframe.mechanisms import AdditiveMechanism, KeyMechanism, ReportMechanism
 from dpframe.plan import NoisyAggregate, PlanData, PlanOutput, PlanTypical
-from dpframe.plan.error import error_of
+from dpframe.plan.data import error_of
 from dpframe.plan.reading import trees_in
 from dpframe.report.numbers import separated, shown
 

@@ -18,13 +18,12 @@ from dpframe.core.windows import NAMES
 from dpframe.frames.definition import Json
 from dpframe.mechanisms import KeyMechanism
 from dpframe.plan import PlanData
+from dpframe.plan.data import FoundLimit
 from dpframe.plan.looks import looks_identifying, name_words, words_of
-from dpframe.plan.pieces import FoundLimit
 from dpframe.plan.several import blocks_of
 from dpframe.report.errors import PLACES, Typical, about, errors_of, limits_of, rounded
 from dpframe.report.numbers import bounds_separated, reword, separated, shown
-from dpframe.report.story import charged_to, queries_of_block, risks_in
-from dpframe.report.structure import (
+from dpframe.report.risks import (
     A_YEAR,
     bounds_in,
     conditions_by_output,
@@ -32,6 +31,7 @@ from dpframe.report.structure import (
     yearly,
     yearly_risk,
 )
+from dpframe.report.story import charged_to, queries_of_block, risks_in
 
 # What only the reviewer can answer: questions that follow from a plan, the most doubtful first.
 

@@ -17,12 +17,11 @@ from dpframe.core.windows import NAMES, whole_person
 from dpframe.kernel.frame import PARTS
 from dpframe.mechanisms import KeyMechanism, ReportMechanism, SelectionMechanism
 from dpframe.plan import NoisyAggregate, PlanData
-from dpframe.plan.pieces import REACH, FoundLimit
+from dpframe.plan.data import REACH, FoundLimit
 from dpframe.plan.several import blocks_of
 from dpframe.report.errors import Typical, about, errors_of, rounded
 from dpframe.report.numbers import bounds_separated, reword, separated, shown
-from dpframe.report.risks import notes_of, risks_of
-from dpframe.report.structure import differencing, starved, yearly_risk
+from dpframe.report.risks import differencing, notes_of, risks_of, starved, yearly_risk
 
 # What calendar windows mean for whom a plan protects, and what it reads of them.
 

@@ -27,15 +27,18 @@ from dpframe.workloads.rebuild import (
 )
 from dpframe.workloads.strategy import (
     Degree,
+    Levels,
     Norm,
+    Part,
     Strategy,
+    Wanted,
+    Workload,
     best_tables,
     best_tables_with_total,
     tables,
     tables_with_total,
     trees,
 )
-from dpframe.workloads.workload import Levels, Part, Wanted, Workload
 
 __all__ = [
     "MANY_CELLS",

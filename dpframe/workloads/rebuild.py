@@ -30,8 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.workloads.axes import Axis, Integers, block_sums, contrasts_of
-from dpframe.workloads.strategy import Strategy
-from dpframe.workloads.workload import Levels
+from dpframe.workloads.strategy import Levels, Strategy
 
 # From noisy parts to the tables that are wanted: least squares, level by level.
 #

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dpframe.accounting.search import least_reaching
+from dpframe.accounting.gaussian_noise import least_reaching
 
 
 @pytest.mark.parametrize("root", [1e-3, 0.3, 0.999999, 40.0])

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.api import approval
+from dpframe.api import payer
 from dpframe.ledger.approvals import KEY_VARIABLE, ApprovalKey, new_pair
 from dpframe.ledger.owners import approve, revoke
 from dpframe.ledger.place import store_at
@@ -232,7 +232,7 @@ def test_plans_of_earlier_versions_are_compared_too(ledger: Path) -> None:
         text = json.dumps(with_digest(false))
         approve(store_at(ledger), "default", "f" * 64, text, "Ann", None)
         last = session._payer.ledger.approvals[-1]
-        assert approval.nearest(query.plan(epsilon=0.2), (last,)) is None
+        assert payer.nearest_approval(query.plan(epsilon=0.2), (last,)) is None
 
 
 def test_an_approval_is_for_one_name(ledger: Path) -> None:
@@ -424,4 +424,4 @@ def test_one_place_runs_plans_and_asks_before_it() -> None:
 
 def test_nearest_of_none_is_none() -> None:
     plan = people_of(dp.Session(epsilon=1)).dp_count().plan(epsilon=0.1)
-    assert approval.nearest(plan, ()) is None
+    assert payer.nearest_approval(plan, ()) is None

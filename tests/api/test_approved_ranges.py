@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.api.approval import nearest, planned
+from dpframe.api.payer import nearest, planned
 from dpframe.ledger.approvals import Approval, read_range
 from dpframe.plan import PlanTypical
 from dpframe.plan.document import earlier_fingerprint, template_fingerprint

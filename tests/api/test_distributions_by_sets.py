@@ -18,7 +18,7 @@ from dpframe.audit.likelihood import stated_loss
 from dpframe.audit.neighbours import worst_neighbours
 from dpframe.core.budget import ZCDP, PureDP
 from dpframe.pipeline import plan as planned
-from dpframe.plan.error import errors_by_edge
+from dpframe.plan.data import errors_by_edge
 from tests.api.test_grouping_sets import KEYS, SEXES, protected, rows
 
 EDGES = [20, 35, 50, 65, 80, 90]

@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 
 import dpframe as dp
 from dpframe.aggregates.reconstructed_error import RebuiltError
-from dpframe.plan.error import errors_by_set
+from dpframe.plan.data import errors_by_set
 
 COUNTRIES, SEXES, AGES = ["B", "A", None], ["f", "m"], [3, 1, 2]
 KEYS = {"country": COUNTRIES, "sex": SEXES}

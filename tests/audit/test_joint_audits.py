@@ -24,7 +24,7 @@ from dpframe import pipeline
 from dpframe.aggregates.measurement import Integers
 from dpframe.api.query import parts
 from dpframe.mechanisms import DiscreteBox, DiscreteGaussian, DiscreteHull, DiscreteLaplace
-from dpframe.simulate.runs import Exact
+from dpframe.simulate import Exact
 from tests.audit.test_audit import FRAME
 from tests.laws.neighbours import is_in_arch
 

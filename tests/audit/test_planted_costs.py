@@ -25,7 +25,7 @@ from dpframe.mechanisms import Box
 from dpframe.optimise import mechanisms as together
 from dpframe.optimise import planning
 from dpframe.optimise.queries import Place, Queries
-from dpframe.simulate.runs import Exact, ExactTables
+from dpframe.simulate import Exact, ExactTables
 from tests.audit.test_joint_audits import ROW, table
 from tests.audit.test_sampled_joint_audits import cube, few_edges, joint, many_edges
 

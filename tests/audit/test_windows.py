@@ -10,7 +10,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.api.query import parts
-from dpframe.audit.people import People, Person, together
+from dpframe.audit.neighbours import People, Person, together
 from dpframe.core.windows import number_of
 from dpframe.frames import sampling
 from tests.laws.neighbours import exact_tables

@@ -15,7 +15,7 @@ from dpframe.api.query import parts
 from dpframe.lower.engines.polars_engine import PolarsEngine, Room
 from dpframe.lower.execution import Execution, TablesWanted
 from dpframe.release.draws import chooser_of
-from dpframe.simulate.runs import Exact
+from dpframe.simulate import Exact
 from tests.api.test_dp_groups import BY, SURE, table
 from tests.engines.spark import session
 from tests.laws.neighbours import tables_of

@@ -18,7 +18,7 @@ from dpframe.aggregates.reconstructed_error import (
     RebuiltError,
     RootError,
 )
-from dpframe.plan.error import errors_by_edge, errors_by_set
+from dpframe.plan.data import errors_by_edge, errors_by_set
 from tests.held.trial import (
     ALL,
     INTERVAL,

@@ -17,7 +17,7 @@ from typing import Literal
 
 from dpframe.kernel import Plan, Refused, verify
 from dpframe.kernel import plan as p
-from dpframe.kernel.compose import rho_delta
+from dpframe.kernel.losses import rho_delta
 from tests.kernel.oracle import FIRST_DAYS, Meaningless, judge, nodes, size_of
 
 PLENTY = Fraction(10**30)

@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpframe.kernel import Plan, Refused, verify
-from dpframe.kernel.compose import gaussian_delta, rho_delta
 from dpframe.kernel.laws import noise_losses, response_rho
 from dpframe.kernel.losses import (
     Geometrics,
@@ -28,7 +27,9 @@ from dpframe.kernel.losses import (
     Reported,
     Wholes,
     _transform,
+    gaussian_delta,
     losses_delta,
+    rho_delta,
 )
 from dpframe.kernel.moves import Norms
 from dpframe.kernel.plan import Gaussian, Staircase

@@ -12,7 +12,7 @@ import polars as pl
 
 from dpframe.core.dtypes import Columns, Domain
 from dpframe.core.tree import Tree
-from dpframe.lower.bind import bind_layers
+from dpframe.lower.tables import bind_layers
 from dpframe.parse.reader import read
 from dpframe.rows.constants import physical
 from dpframe.rows.failures import OPTIMIZATIONS

@@ -43,7 +43,7 @@ from dpframe.optimise.measurements import measurements_of as measured
 from dpframe.optimise.physical import Lists, _of_columns_read
 from dpframe.release.numbers import PointRuns
 from dpframe.rows.failures import OPTIMIZATIONS
-from dpframe.simulate.runs import Exact, ExactTables
+from dpframe.simulate import Exact, ExactTables
 from tests.laws.frames import frames
 from tests.laws.layouts import stored
 

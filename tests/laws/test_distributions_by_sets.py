@@ -21,7 +21,7 @@ from dpframe.core.budget import ZCDP, ApproxDP, PureDP
 from dpframe.core.units import Rows
 from dpframe.optimise.measurements import measurements_of
 from dpframe.release import assemble, numbers
-from dpframe.simulate.runs import exact_parts
+from dpframe.simulate import exact_parts
 from tests.laws import individuals, kernel_mistakes, queries
 from tests.laws.amounts import examples
 from tests.laws.frames import SCHEMA

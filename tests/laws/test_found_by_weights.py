@@ -27,7 +27,7 @@ from dpframe.lower import lower_query
 from dpframe.lower.tables import group_columns
 from dpframe.mechanisms import WeighedThreshold
 from dpframe.release.draws import chooser_of
-from dpframe.simulate.runs import Exact
+from dpframe.simulate import Exact
 from tests.laws.individuals import POOLS, frame_of, neighbours
 from tests.laws.layouts import stored
 from tests.laws.neighbours import Pair, measurements_of, query_of, tables_of

@@ -28,7 +28,7 @@ from dpframe.frames.relation import Relation
 from dpframe.kernel.frame import PARTS
 from dpframe.mechanisms import WeighedRounds
 from dpframe.release.draws import chooser_of
-from dpframe.simulate.runs import Exact
+from dpframe.simulate import Exact
 from tests.laws.individuals import POOLS, frame_of, neighbours
 from tests.laws.neighbours import Pair, measurements_of, query_of
 from tests.laws.test_found_by_weights import BY, check, frame, sums_of

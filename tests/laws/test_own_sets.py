@@ -20,7 +20,7 @@ from dpframe.core.units import Rows
 from dpframe.frames.groups import SetGroups
 from dpframe.optimise.measurements import measurements_of
 from dpframe.release import assemble
-from dpframe.simulate.runs import exact_parts
+from dpframe.simulate import exact_parts
 from tests.laws import individuals, kernel_mistakes, queries
 from tests.laws.amounts import examples
 from tests.laws.individuals import KEYS, LIMITS, STEPS, check_limits, frame_of

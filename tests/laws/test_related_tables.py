@@ -22,7 +22,7 @@ from dpframe.core.budget import ZCDP, PureDP
 from dpframe.optimise.measurements import measurements_of
 from dpframe.optimise.queries import Place, Queries, bring_together, merge, related_blocks
 from dpframe.release import assemble
-from dpframe.simulate.runs import exact_parts
+from dpframe.simulate import exact_parts
 from tests.laws.amounts import examples
 from tests.laws.neighbours import exact_tables, query_of, vector
 

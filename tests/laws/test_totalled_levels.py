@@ -25,7 +25,7 @@ from dpframe.core.units import Rows
 from dpframe.errors import DPFrameError
 from dpframe.optimise.measurements import measurements_of
 from dpframe.release import assemble
-from dpframe.simulate.runs import exact_parts
+from dpframe.simulate import exact_parts
 from tests.laws import individuals
 from tests.laws.amounts import examples
 from tests.laws.frames import nasty_frame, wide_columns

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.core.windows import Every, Windows, number_of
 from dpframe.errors import DPFrameError
-from dpframe.frames.windows_read import windows_read
+from dpframe.frames.partition import windows_read
 from dpframe.lower.tables import lower_rows
 from tests.laws.amounts import examples
 from tests.laws.individuals import SCHEMA, query

@@ -22,8 +22,7 @@ from dpframe.errors import DPFrameError
 from dpframe.frames.facts import FrameFacts
 from dpframe.frames.relation import Relation
 from dpframe.frames.row_steps import Filter, Select, WithColumns
-from dpframe.lower.bind import bind
-from dpframe.lower.tables import lower_query, lower_rows
+from dpframe.lower.tables import bind, lower_query, lower_rows
 from dpframe.rows.failures import OPTIMIZATIONS
 from dpframe.rows.fold import domain, lower
 from dpframe.rows.registry import OPERATIONS

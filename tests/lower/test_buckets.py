@@ -27,6 +27,7 @@ from dpframe.api.source import Source, protected_source
 from dpframe.errors import EngineError, InvalidBounds, UnsupportedOperation
 from dpframe.frames.relation import frames_of
 from dpframe.lower import Execution, buckets, tables
+from dpframe.lower.buckets import Sink, Spill, can_sink, can_spill
 from dpframe.lower.engines import polars_engine
 from dpframe.lower.engines.polars_engine import (
     POLARS,
@@ -36,7 +37,6 @@ from dpframe.lower.engines.polars_engine import (
     has_disk,
     room_for,
 )
-from dpframe.lower.spill import Sink, Spill, can_sink, can_spill
 from dpframe.rows.failures import OPTIMIZATIONS
 from tests.engines.plans import FRAMES, PLANS, query
 from tests.engines.running import exact, on_polars, one_hash
@@ -319,8 +319,8 @@ def test_files_have_no_names(
 _KILLED = """
 import os, signal, sys, tempfile
 import polars as pl
-from dpframe.lower.spill import Sink
-from dpframe.lower.spill import Spill
+from dpframe.lower.buckets import Sink
+from dpframe.lower.buckets import Spill
 tempfile.tempdir = sys.argv[1]
 
 def late(rows):

@@ -19,8 +19,8 @@ from dpframe import pipeline
 from dpframe.aggregates.aggregate import Query
 from dpframe.core.windows import Windows
 from dpframe.errors import DPFrameError
+from dpframe.frames.partition import windows_read
 from dpframe.frames.relation import Relation, frames_of
-from dpframe.frames.windows_read import windows_read
 from dpframe.kernel import Refused
 from dpframe.kernel import plan as p
 from dpframe.lower import Handles, tables_of_plan

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpframe.lower.numbering import _among_whole_numbers, number_rows
+from dpframe.lower.pairs import _among_whole_numbers, number_rows
 
 ENDS = [-(2**63), -(2**63) + 1, 2**63 - 1]
 WHOLE = st.none() | st.integers(-3, 40) | st.sampled_from(ENDS)

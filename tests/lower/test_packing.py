@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe.lower import lower_query
 from dpframe.lower.engines.polars_engine import PolarsEngine
-from dpframe.lower.numbering import group_packed
+from dpframe.lower.pairs import group_packed
 from tests.laws.amounts import examples
 from tests.laws.neighbours import tables_of
 

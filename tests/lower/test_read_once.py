@@ -14,7 +14,7 @@ from polars.io.plugins import register_io_source
 
 import dpframe as dp
 from dpframe.frames import sampling
-from dpframe.lower import read_once
+from dpframe.lower import buckets
 from dpframe.lower.engines.polars_engine import POLARS
 from dpframe.lower.tables import Lowered
 
@@ -116,7 +116,7 @@ def test_rows_that_functions_or_chance_change_are_unsure() -> None:
     source, _ = changing([rows(3, 0)])
     x = pl.col("x")
     sure = [frame, frame.filter(x > 0), frame.join(frame, on="u").with_columns(x + 1)]
-    assert not any(map(read_once.unsure, sure))
+    assert not any(map(buckets.unsure, sure))
     unsure = [source, frame.map_batches(lambda found: found), source.select("u")]
     unsure += [frame.with_columns(x.shuffle()), frame.select(x.sample(2))]
     unsure += [
@@ -139,7 +139,7 @@ def test_rows_that_functions_or_chance_change_are_unsure() -> None:
         unsure += [mixed.with_row_index("i"), mixed.filter(x.is_first_distinct())]
         unsure += [mixed.with_columns(made) for made in (x.cum_count(), x.shift(1), x.diff())]
         unsure += [mixed.with_columns(x.first().over("u")), mixed.with_columns(x.forward_fill())]
-    assert all(map(read_once.unsure, unsure))
+    assert all(map(buckets.unsure, unsure))
 
 
 def test_what_is_grouped_before_is_read_once() -> None:
@@ -151,7 +151,7 @@ def test_what_is_grouped_before_is_read_once() -> None:
 
 
 def test_what_is_read_once_anyway_is_not_put_aside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_once, "columns_read", None)
+    monkeypatch.setattr(buckets, "columns_read", None)
     source, reads = changing([rows(3, 0)])
     people = dp.Session(epsilon=2 * ENOUGH).protect(source, dp.Rows())
     reads.clear()
@@ -190,7 +190,7 @@ def test_all_types_come_back(disk: bool) -> None:
     def lower(frames: Any) -> list[tuple[Lowered, ...]]:
         return [(Lowered(pl.concat([frames[0], frames[0]]), None, ()),)]
 
-    with read_once.read_once(POLARS, lower, {0: source}, disk=disk) as found:
+    with buckets.read_once(POLARS, lower, {0: source}, disk=disk) as found:
         (made,) = POLARS.collect([lower(found)[0][0].frame])
     assert made.schema == twice.schema
     assert made.equals(twice)

@@ -25,7 +25,7 @@ from dpframe.optimise.limit_rule import (
     quantile_of_losses,
     remark_of,
 )
-from dpframe.plan.pieces import REACH
+from dpframe.plan.data import REACH
 
 EPSILON = 1.0
 SEARCH = EPSILON / 20

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpframe.parse.literals import decode
+from dpframe.parse.reader import decode
 
 from .spellings import SPELLINGS, evaluate
 

@@ -19,7 +19,7 @@ from dpframe.kernel import plan as kernel
 from dpframe.mechanisms import Exponential, Mechanism, NoNoise, PermuteAndFlip, ReportNoisyMax
 from dpframe.release.draws import CandidateScores, draw, draw_node
 from dpframe.release.numbers import PointRuns
-from dpframe.simulate.runs import Exact
+from dpframe.simulate import Exact
 from tests.laws.neighbours import Counted, ballots, exact_tables, measurements_of, query_of
 
 GROUPS = 23

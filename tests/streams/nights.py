@@ -18,7 +18,7 @@ from dpframe.aggregates.draw import part_of
 from dpframe.api.payer import Spend
 from dpframe.api.query import PrivateQuery, parts
 from dpframe.core.sensitivity import ExactSensitivity
-from dpframe.frames.schedule import Schedule
+from dpframe.frames.nights import Schedule
 from dpframe.kernel import plan as kernel
 from dpframe.kernel.moves import Column, column_of
 from dpframe.lower import Execution

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.frames.schedule import Delay
+from dpframe.frames.nights import Delay
 from tests.clocks import Set
 from tests.ledger.ledgers import Place
 

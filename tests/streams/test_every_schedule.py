@@ -15,7 +15,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.aggregates.draw import part_of
-from dpframe.frames.schedule import Schedule
+from dpframe.frames.nights import Schedule
 from dpframe.workloads import PeriodTree, RunningSums, SquareRoot
 from tests.streams.nights import KEYS, SCHEMA, START, Row, column, moved, prepared_of, vectors
 

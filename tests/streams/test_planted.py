@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import dpframe as dp
+from dpframe import streaming as released
 from dpframe.frames import contribution_limits, nights
-from dpframe.frames.schedule import Schedule
+from dpframe.frames.nights import Schedule
 from dpframe.kernel import moves
 from dpframe.kernel.frame import Facts, GroupLimit, RowLimit
 from dpframe.ledger import contents as row_contents
-from dpframe.release import nightly as released
 from dpframe.workloads import prefix_sums
 from dpframe.workloads.prefix_sums import PeriodTree, SquareRoot
 from tests.laws import kernel_mistakes

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.aggregates.draw import part_of
-from dpframe.frames.nights import first_limits
-from dpframe.frames.schedule import Schedule
+from dpframe.frames.nights import Schedule, first_limits
 from dpframe.workloads import PeriodTree, SquareRoot, best_tree, sum_of_squares
 from tests.laws.amounts import amounts
 from tests.streams.nights import (

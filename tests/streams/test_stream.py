@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.frames.schedule import Schedule
+from dpframe.frames.nights import Schedule
 from dpframe.mechanisms import noise
 from tests.streams.nights import START, day
 

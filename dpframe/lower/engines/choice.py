@@ -9,11 +9,10 @@ from pathlib import Path
 
 import polars as pl
 
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import UnsupportedOperation, location
 from dpframe.lower.engines.engine import Engine, OfEngine
 from dpframe.lower.engines.polars_engine import POLARS, PolarsEngine
 from dpframe.lower.text_files import TextFiles, text_kind
-from dpframe.redaction import location
 
 ENGINES = ("polars", "duckdb", "spark")
 _EXTRAS = {"duckdb": ("duckdb", "narwhals"), "spark": ("pyspark", "narwhals")}

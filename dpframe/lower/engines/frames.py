@@ -15,7 +15,6 @@ import polars as pl
 
 from dpframe.core.dtypes import NULL, STRING, Scalar
 from dpframe.core.interval import EVERYTHING, interval
-from dpframe.lower.engines.casts import coalesced
 from dpframe.lower.engines.engine import OfEngine
 from dpframe.lower.engines.engine_expr import (
     Dialect,
@@ -25,7 +24,15 @@ from dpframe.lower.engines.engine_expr import (
     Node,
     hull,
 )
-from dpframe.lower.engines.expressions import ConstantList, Expression, Length, Row, When, joined
+from dpframe.lower.engines.expressions import (
+    ConstantList,
+    Expression,
+    Length,
+    Row,
+    When,
+    coalesced,
+    joined,
+)
 from dpframe.rows.polars_dtypes import from_polars, to_polars
 
 
