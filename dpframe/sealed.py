@@ -123,6 +123,8 @@ def _surplus(
     ends = [a for a in args if isinstance(a, (int, float)) and not isinstance(a, bool)]
     if "bounds" in names and len(ends) == 2:
         remedy = f"write the bounds as one pair: ({ends[0]}, {ends[1]})"
+    elif names[:1] == ["columns"] and all(isinstance(a, str) for a in args):
+        remedy = f"write the columns as one list: {[*args]!r}"
     else:
         rest = [name for name in names if name not in {p.name for p in places}]
         remedy = f"name the others: {', '.join(f'{n}=...' for n in rest)}" if rest else "drop some"

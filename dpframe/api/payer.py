@@ -228,7 +228,8 @@ def require_approved(plan: Plan, ledger: Ledger, name: str, needed: Requirement)
     )
     option = "" if name == DEFAULT_NAME else f" --name {shlex.quote(name)}"
     review = f"`dpframe approve PLAN.json --by WHO --ledger WHERE{option}`"
-    remedy: str | tuple[str, str] = f"have it reviewed: write it with plan.to_json(), then {review}"
+    written = "write it with plan.to_json(), or take the file of a job"
+    remedy: str | tuple[str, str] = f"have it reviewed: {written}, then {review}"
     if not lapsed and (names := _approved_for(ledger, needed, fingerprint)):
         why = f"it is approved for {' and '.join(map(repr, names))}, not for the budget {name!r}"
         remedy = (

@@ -268,7 +268,7 @@ def _of_events(query: Query) -> Iterator[Doubt]:
                 f"each row of {frame.name} is protected separately, but {people[0]!r} and the time "
                 f"{times[0]!r} suggest several rows per person. A person with n rows is protected "
                 f"n times less. Protect people with unit={people[0]!r}, or declare the most rows "
-                "of a person with dp.Rows(contributions=n)",
+                "of a person with dp.Rows(contributions=n), n from 2 on",
             )
 
 
@@ -331,8 +331,9 @@ def _of_dropped(
         return
     yield Doubt(
         "DroppedRows",
-        f"{prepared.limit_words(histogram, place)}; interval=0.95 covers this. If you know the "
-        "most that one person has, write the limit, such as .limit_rows(n)",
+        f"{prepared.limit_words(histogram, place)}; interval=0.95 covers this where an output "
+        "has an interval. If you know the most that one person has, write the limit, such as "
+        ".limit_rows(n)",
     )
 
 

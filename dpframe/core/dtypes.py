@@ -132,7 +132,7 @@ class DType:
 
     @property
     def has_small_range(self) -> bool:
-        """Whether the type alone gives usable bounds: Boolean and integers of up to 32 bits."""
+        """Whether the type alone gives an interval: Boolean and integers of up to 32 bits."""
         return self.name in _SMALL
 
     @property

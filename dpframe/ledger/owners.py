@@ -223,7 +223,7 @@ def revoke(store: Store, name: str, fingerprint: str, by: str, reason: str | Non
             raise LedgerError(
                 f"the budget {name!r} has {which} with {fingerprint!r}",
                 where="--revoke",
-                remedy="run `dpframe ledger show`, which lists the approved plans",
+                remedy="run `dpframe ledger show`, which lists the approved plans of each budget",
             )
         found.append(meant[0])
         return Draft(name, "revoked", fingerprint=meant[0], who=who, why=why)

@@ -210,8 +210,8 @@ def _of_bounds(query: Query, noisy: Mapping[MeasurementKey, Noisy], laws: Laws) 
                     yield Doubt(
                         "ValuesAtBounds",
                         f"{output.name!r} is {at_it}"
-                        f"{_where(at)}: most values are probably clamped to it, or the bounds are "
-                        "far wider than the values; give bounds that are in the unit of the column",
+                        f"{_where(at)}: many values are at this bound or beyond it, or the bounds "
+                        "are far wider than the values; give bounds in the unit of the column",
                     )
 
 

@@ -748,6 +748,7 @@ def _of_names(plan: PlanData) -> Iterator[str]:
             )
             continue
         read = {name for name in columns_in(output.definition) if not name.isdigit()}
+        read.update(_COLUMN.findall(output.words))  # the identifier, which no definition names
         sources = {source for name in read for source in computed.get(name, {name})}
         used = {c.column for c in conditions[output.name]} | read | sources
         # whether the name says another quantity than the one column that it is computed from

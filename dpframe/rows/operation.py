@@ -127,15 +127,14 @@ def require_type(value: object, kind: str, what: str) -> None:
     is_one, named = _TYPES[kind.removesuffix(" | None")]
     if not is_one(value):
         raise UnsupportedOperation(f"{what} is not {named}", remedy=f"write {named}")
-    if kind.startswith("float") and isinstance(value, int):
-        if abs(value) > sys.float_info.max:
+    is_real = kind.startswith("float")
+    if isinstance(value, int) and kind != "Scalar":
+        fits = abs(value) <= sys.float_info.max if is_real else -(2**63) <= value < 2**63
+        if not fits:
             raise InvalidBounds(
-                f"{what} does not fit in Float64", remedy="use a number below 1.8e308"
+                f"{what} does not fit in {'Float64' if is_real else 'Int64'}",
+                remedy="use a number between -2**63 and 2**63 - 1",
             )
-    elif isinstance(value, int) and kind != "Scalar" and not -(2**63) <= value < 2**63:
-        raise InvalidBounds(
-            f"{what} does not fit in Int64", remedy="use a number between -2**63 and 2**63 - 1"
-        )
 
 
 Namespace: TypeAlias = "Any"

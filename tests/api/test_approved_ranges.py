@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.api.payer import nearest, planned
+from dpframe.api.payer import nearest_approval, planned
 from dpframe.ledger.approvals import Approval, read_range
 from dpframe.plan import PlanTypical
 from dpframe.plan.document import earlier_fingerprint, template_fingerprint
@@ -39,12 +39,15 @@ def approval(found: dp.Plan, *, ranged: bool, fingerprint: str | None = None) ->
 
 def test_values_that_a_range_covers_are_no_difference() -> None:
     other = plan(date(2026, 11, 24), "0.6")
-    (_, words) = nearest(other, [approval(MONDAY, ranged=True)]) or (None, "")
+    (_, words) = nearest_approval(other, [approval(MONDAY, ranged=True)]) or (None, "")
     assert "epsilon of the plan 0.5 -> 0.6" in words
     assert "2026-11-2" not in words
-    (_, words) = nearest(other, [approval(MONDAY, ranged=False)]) or (None, "")
+    (_, words) = nearest_approval(other, [approval(MONDAY, ranged=False)]) or (None, "")
     assert "2026-11-23" in words
-    (_, words) = nearest(plan(date(2026, 12, 1)), [approval(MONDAY, ranged=True)]) or (None, "")
+    (_, words) = nearest_approval(plan(date(2026, 12, 1)), [approval(MONDAY, ranged=True)]) or (
+        None,
+        "",
+    )
     assert "2026-12-01" in words
 
 

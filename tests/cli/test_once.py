@@ -31,7 +31,7 @@ def killed(*_, **__):
 point = os.environ.get("KILLED_WHEN")
 if point == "charged":
     from dpframe import runner
-    runner._counted = killed
+    runner._count_parts = killed
 elif point == "computed":
     from dpframe.ledger.contents import FolderContents
     FolderContents.write = killed
@@ -60,11 +60,11 @@ elif point == "written":
     run.write = write
 elif point == "slow":
     from dpframe import runner
-    counted = runner._counted
+    counted = runner._count_parts
     def slow(*given):
         time.sleep(float(os.environ["SLOW"]))
         return counted(*given)
-    runner._counted = slow
+    runner._count_parts = slow
 
 session = dp.Session(epsilon=1, ledger=os.environ["WHERE"], create=True)
 people = session.protect("people.parquet", unit=dp.Rows(), name="people")

@@ -394,7 +394,7 @@ class Border:
 
 
 def _ask(relation: Relation, sql: str) -> Any:
-    """What a statement gives on the connection of a relation, of which no row is read."""
+    """The result of a statement on the connection of a relation; no row of the relation is read."""
     name = _name()
     rows = relation.query(name, sql)
     if _LEAVES_VIEWS:
