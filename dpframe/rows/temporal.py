@@ -698,7 +698,10 @@ class Round(ToBoundary):
             (28 * every.months + 7 * every.weeks + every.days) * _DAY_NS + every.nanoseconds
         ) // 2
         if dtype.name == "Date":  # boundaries are at midnight, so half a day decides nothing
-            later = value.dt.offset_by(f"{half // _DAY_NS}d")
+            later, days = value, half // _DAY_NS
+            for _ in range(-(-days // _MOST_DAYS)):  # an offset has no more days than that
+                later = later.dt.offset_by(f"{min(days, _MOST_DAYS)}d")
+                days -= _MOST_DAYS
         else:
             physical = half // (10**9 // dtype.units_per_second)
             later = value + point(ns, physical, DType("Duration", unit=dtype.unit))
