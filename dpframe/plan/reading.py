@@ -205,7 +205,7 @@ def value_of(said: Said, edges_of: EdgesOf | None = None) -> Any:
 
 @cache
 def _without(kind: Any) -> dict[str, None]:
-    """Said that a definition does not have where they are None, or hold data."""
+    """Fields that a definition does not have where they are None, or hold data."""
     known = (field for field in fields(kind) if field.init and field.default is MISSING)
     return {field.name: None for field in known}
 
