@@ -76,6 +76,11 @@ def test_other_plans_have_other_texts() -> None:
     sources = [*plans().values(), *islice(generated(5), 150)]
     for plan in sources:
         text = render(plan)
+        if any(
+            isinstance(d.what, p.Vector) and len({*d.what.tables}) < len(d.what.tables)
+            for d in plan.draws
+        ):
+            continue  # of a table that is named twice, other matrices may give the same numbers
         for mutant in islice(mutants(plan, rng), 10):
             with suppress(Refused):
                 read(write(mutant))  # refuses values of other types
