@@ -321,7 +321,7 @@ def _says_the_same(approval: Approval, plan: Plan) -> bool:
 
 
 def _is_of(approval: Approval, plan: Plan, stated: str) -> bool:
-    """Whether a document is that of what was approved: the plan, or one of the range."""
+    """Whether a document holds what was approved: the plan, or one of the range."""
     if not approval.allowed:
         return approval.fingerprint == stated
     allowed = {name: found.words for name, found in approval.allowed}

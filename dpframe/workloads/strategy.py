@@ -19,7 +19,7 @@ from dpframe.workloads.axes import Axis, Factor, Integers, Kind, flat, needs_of,
 # Integer vectors that are measured of a table: one map for each of its axes.
 
 Levels: TypeAlias = tuple[int, ...]
-"""A level of each axis: a subspace of tables, orthogonal to that of any others."""
+"""A level of each axis: a subspace of tables. Other levels have orthogonal subspaces."""
 
 
 @dataclass(frozen=True, slots=True)
